@@ -1,5 +1,7 @@
 //! Reports the state of a commit to the code host of the job.
 
+use std::path::Path;
+
 use assay_client::{annotation, server::Server};
 use assay_codehost::{Comment, Job, Line};
 use assay_console::{
@@ -49,6 +51,7 @@ fn report_run(
         variable: &environment::variable,
         retry_for,
         json,
+        files: &|| assay_sources::owners::tracked(Path::new(".")).unwrap_or_default(),
     };
     for line in job.report(flags.report_to, &run.to_string(), &comment, &mut compose) {
         match line {

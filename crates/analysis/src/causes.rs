@@ -8,7 +8,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::ENGINE_WINDOW_DAYS,
 };
-use assay_explain::failures::{self, ByCause, CauseProbabilities, StableState};
+use assay_explain::failures::{self, Actions, ByCause, CauseProbabilities, StableState};
 use assay_flakiness::{Diagnose as _, Engine, ErrorTexts, FailureCause};
 use serde::Serialize;
 
@@ -129,13 +129,14 @@ impl Collector {
         let history = self.history(&runs);
         let texts = texts(&history, &runs);
         let engine = Engine::default();
-        let causes = match selection {
+        let mut causes = match selection {
             FailureSelection::All => engine.causes(&history, &texts, knowledge, now),
             FailureSelection::Run(name) => {
                 let number = run_number(&history, name)?;
                 engine.causes_of_run(&history, &texts, number, knowledge, now)
             }
         };
+        failures::own_new_tests(&history, &mut causes);
         Ok(self.describe(&history, &causes, knowledge))
     }
 
@@ -144,14 +145,23 @@ impl Collector {
         let mut entries = Vec::with_capacity(causes.len());
         let first_failures = history.first_failures();
         for failure in causes {
+            if let Some(observed) = history.runs.get(failure.run_index) {
+                let run = (observed.run.started_at, observed.run.number);
+                by_run.entry(run).or_default().push(failure);
+            }
+        }
+        let actions: BTreeMap<i32, Actions> = by_run
+            .iter()
+            .map(|((_, number), causes)| (*number, Actions::of([causes.iter().copied()])))
+            .collect();
+        for failure in causes {
             let Some(observed) = history.runs.get(failure.run_index) else {
                 continue;
             };
             let facts = &observed.run;
-            by_run
-                .entry((facts.started_at, facts.number))
-                .or_default()
-                .push(failure);
+            let Some(actions) = actions.get(&facts.number) else {
+                continue;
+            };
             let name = self.tests.name(failure.test);
             let mine = failure.probabilities.mine().clamp(0.0, 1.0);
             entries.push(CausedFailure {
@@ -164,7 +174,7 @@ impl Collector {
                 cause: failures::cause(failure),
                 probabilities: failure.probabilities.into(),
                 mine,
-                action: failures::action(mine),
+                action: actions.of_failure(mine),
                 explanation: failures::explanation(history, failure, knowledge),
                 stable: StableState::of(failure),
                 runs_elsewhere: failures::runs_elsewhere(history, failure),

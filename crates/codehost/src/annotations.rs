@@ -1,6 +1,6 @@
-//! Annotations of lines as workflow commands of GitHub Actions.
+//! Annotations of lines: their files in the checkout, and the workflow commands of GitHub Actions.
 
-use crate::comment::Annotation;
+use crate::comment::{Annotation, Comment};
 
 /// Most errors of a step that GitHub shows.
 const MOST: usize = 10;
@@ -12,6 +12,47 @@ pub fn github(annotations: &[Annotation], run_id: &str) -> Vec<String> {
         .iter()
         .filter(|annotation| annotation.run_id == run_id);
     of_run.take(MOST).map(command).collect()
+}
+
+/// The comment with the files of its annotations as the checkout names them. A report may name a file relative to a folder
+/// of its own, such as a package of Go. A file that several paths may mean is left out.
+pub(crate) fn located(mut comment: Comment, files: &[String]) -> Comment {
+    for annotation in &mut comment.annotations {
+        if let Some(file) = annotation.file.take() {
+            annotation.file = in_checkout(&file, &annotation.title, files);
+        }
+    }
+    comment
+}
+
+/// The path that a file means: itself, or the only one that ends with it. Of several, the one whose folder the test's name
+/// has. A file that no path ends with is not changed, because the build may have created it.
+fn in_checkout(file: &str, title: &str, files: &[String]) -> Option<String> {
+    let file = file.trim_start_matches("./");
+    let end = format!("/{file}");
+    let candidates = || files.iter().filter(|path| path.ends_with(&end));
+    if files.iter().any(|path| path == file) && !is_in_package(title) {
+        return Some(file.to_owned());
+    }
+    let folder_of = |path: &str| path.strip_suffix(&end).map(|folder| format!("/{folder} "));
+    let is_named = |path: &&String| folder_of(path).is_some_and(|folder| title.contains(&folder));
+    if let Some(named) = candidates().filter(is_named).max_by_key(|path| path.len()) {
+        return Some(named.clone());
+    }
+    let mut found = files.iter().filter(|path| *path == file).chain(candidates());
+    match (found.next(), found.next()) {
+        (None, _) => Some(file.to_owned()),
+        (Some(only), None) => Some(only.clone()),
+        (Some(first), Some(_)) if first == file => Some(first.clone()),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Whether a test's name begins with a package of Go, to which its files are relative.
+fn is_in_package(title: &str) -> bool {
+    title
+        .split_once(" > ")
+        .is_some_and(|(package, _)| package.contains('/') && !package.contains(' '))
 }
 
 fn command(annotation: &Annotation) -> String {
@@ -46,6 +87,42 @@ mod tests {
             title: title.to_owned(),
             message: "100 %\n::warning::x".to_owned(),
             is_mine,
+        }
+    }
+
+    #[test]
+    fn files_are_those_of_the_checkout() {
+        let files = [
+            "cart_test.go",
+            "cart/cart_test.go",
+            "pay/pay_test.go",
+            "a/x.ts",
+            "b/x.ts",
+        ];
+        let files: Vec<String> = files.map(str::to_owned).into();
+        for (file, title, expected) in [
+            (
+                "cart_test.go",
+                "example.org/shop/cart > TestTotal",
+                Some("cart/cart_test.go"),
+            ),
+            (
+                "cart_test.go",
+                "example.org/shop > TestTotal",
+                Some("cart_test.go"),
+            ),
+            (
+                "pay_test.go",
+                "example.org/shop/pay > TestPay",
+                Some("pay/pay_test.go"),
+            ),
+            ("./cart_test.go", "adds", Some("cart_test.go")),
+            ("a/x.ts", "adds", Some("a/x.ts")),
+            ("x.ts", "adds", None),
+            ("built/y.ts", "adds", Some("built/y.ts")),
+        ] {
+            let found = in_checkout(file, title, &files);
+            assert_eq!(found.as_deref(), expected, "{file} of {title}");
         }
     }
 

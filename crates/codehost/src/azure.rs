@@ -51,7 +51,12 @@ impl CodeHost for AzureRepos {
             .get("value")
             .and_then(Value::as_array)
             .ok_or(PostError::Unreadable("list of threads"))?;
-        Ok((all.iter().filter_map(existing).collect(), all.len()))
+        let connection = "/_apis/connectionData?connectOptions=none&api-version=7.1-preview.1";
+        let user = self.requests.own_user(connection, "/authenticatedUser/id")?;
+        let own = all
+            .iter()
+            .filter(|thread| thread.pointer("/comments/0/author/id") == Some(user));
+        Ok((own.filter_map(existing).collect(), all.len()))
     }
 
     fn create(&self, body: &str) -> Result<u64, PostError> {

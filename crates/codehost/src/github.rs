@@ -66,10 +66,17 @@ impl GitHub {
         self.requests.send(Method::Patch, &path, Some(content)).map(drop)
     }
 
-    /// Whether the token may have written a comment. Anyone can copy the hidden line into a comment of their own.
-    fn may_be_own(&self, comment: &Value) -> bool {
-        let is_of_bot = comment.pointer("/user/type").and_then(Value::as_str) == Some("Bot");
-        is_of_bot || !self.requests.token().starts_with(INSTALLATION)
+    /// Those of the comments that the token may have written.
+    fn own<'a>(&self, comments: &'a [Value]) -> Result<Vec<&'a Value>, PostError> {
+        // The token of an app has no user that it may ask for.
+        let (path, expected) = match self.requests.token().starts_with(INSTALLATION) {
+            true => ("/user/type", &Value::from("Bot")),
+            false => ("/user/id", self.requests.own_user("/user", "/id")?),
+        };
+        let own = comments
+            .iter()
+            .filter(|comment| comment.pointer(path) == Some(expected));
+        Ok(own.collect())
     }
 }
 
@@ -87,8 +94,8 @@ impl CodeHost for GitHub {
         let all = answer
             .as_array()
             .ok_or(PostError::Unreadable("list of comments"))?;
-        let own = all.iter().filter(|comment| self.may_be_own(comment));
-        Ok((own.filter_map(existing).collect(), all.len()))
+        let own = self.own(all)?;
+        Ok((own.into_iter().filter_map(existing).collect(), all.len()))
     }
 
     fn create(&self, body: &str) -> Result<u64, PostError> {

@@ -45,9 +45,9 @@ impl CodeHost for GitLab {
         );
         let answer = self.requests.send(Method::Get, &path, None)?;
         let all = answer.as_array().ok_or(PostError::Unreadable("list of notes"))?;
-        let written = all
-            .iter()
-            .filter(|note| note.get("system") != Some(&Value::Bool(true)));
+        let user = self.requests.own_user("/user", "/id")?;
+        let own = all.iter().filter(|note| note.pointer("/author/id") == Some(user));
+        let written = own.filter(|note| note.get("system") != Some(&Value::Bool(true)));
         Ok((written.filter_map(existing).collect(), all.len()))
     }
 

@@ -1,6 +1,6 @@
 //! A code host with comments on a pull request, and its errors.
 
-use std::time::Duration;
+use std::{cell::OnceCell, time::Duration};
 
 use assay_client::{
     address::Address,
@@ -118,6 +118,8 @@ pub(crate) struct Requests {
     /// The header of the token, and what stands before it there.
     authorization: (&'static str, &'static str),
     headers: &'static [(&'static str, &'static str)],
+    /// The id of the token's own user, once it was asked for.
+    user: OnceCell<Value>,
 }
 
 /// A method of a request.
@@ -144,7 +146,20 @@ impl Requests {
             token,
             authorization,
             headers,
+            user: OnceCell::new(),
         })
+    }
+
+    /// The id of the token's own user, which `path` answers at `pointer`. Anyone can copy the hidden line into a comment of
+    /// their own, so only this user's comments count.
+    pub(crate) fn own_user(&self, path: &str, pointer: &str) -> Result<&Value, PostError> {
+        if let Some(user) = self.user.get() {
+            return Ok(user);
+        }
+        let answer = self.send(Method::Get, path, None)?;
+        let id = answer.pointer(pointer).filter(|id| !id.is_null());
+        let id = id.ok_or(PostError::Unreadable("id of the token's user"))?.clone();
+        Ok(self.user.get_or_init(|| id))
     }
 
     pub(crate) fn token(&self) -> &Token {

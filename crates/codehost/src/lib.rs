@@ -11,6 +11,7 @@ pub const TOKENS: [&str; 3] = ["GITHUB_TOKEN", "GITLAB_TOKEN", "SYSTEM_ACCESSTOK
 pub mod annotations;
 mod azure;
 mod bitbucket;
+mod buildkite;
 mod check_run;
 mod code_quality;
 mod comment;

@@ -29,7 +29,8 @@ pub enum Outcome {
 }
 
 /// Posts a comment: one request to find the earlier one, and one to write. A job that creates the comment searches once
-/// more, because another job may have created one at the same time; the oldest stays.
+/// more, because another job may have created one at the same time; the oldest stays. A comment is deleted only after
+/// the one that replaces it exists.
 pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostError> {
     let mut earlier = keep_oldest(host, find(host, comment)?)?;
     let is_new = match &earlier {
@@ -38,10 +39,10 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
         Some(earlier) => !comment.is_older_than(&earlier.body) && comment.begins_to_block(&earlier.body),
     };
     if is_new {
+        host.create(&comment.markdown)?;
         if let Some(earlier) = earlier {
             delete(host, earlier.id)?;
         }
-        host.create(&comment.markdown)?;
         let own = find(host, comment)?;
         if own.len() <= 1 {
             return Ok(Outcome::Created);

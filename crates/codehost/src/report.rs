@@ -1,13 +1,6 @@
 //! Reports the state of a commit from a CI job: where, and in which forms.
 
-use std::{
-    fs::OpenOptions,
-    io::Write as _,
-    path::PathBuf,
-    process::{Command, Stdio},
-    str::FromStr,
-    time::Duration,
-};
+use std::{fs::OpenOptions, io::Write as _, path::PathBuf, str::FromStr, time::Duration};
 
 use anyhow::Context as _;
 use assay_console::retry::{self, Backoff, Transient};
@@ -17,6 +10,7 @@ use crate::{
     annotations,
     azure::AzureRepos,
     bitbucket::Report,
+    buildkite::Agent,
     check_run, code_quality,
     comment::Comment,
     github::GitHub,
@@ -89,6 +83,8 @@ pub struct Job<'a> {
     pub retry_for: Duration,
     /// Whether messages are for programs.
     pub json: bool,
+    /// The files of the checkout, relative to its root; empty if they are unknown.
+    pub files: &'a dyn Fn() -> Vec<String>,
 }
 
 /// One thing that was reported, or why it was not.
@@ -112,9 +108,12 @@ impl Job<'_> {
         comment: &Comment,
         compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
     ) -> Vec<Line> {
+        let files = (self.files)();
+        let compose = &mut || Ok(annotations::located(compose()?, &files));
+        let comment = &annotations::located(comment.clone(), &files);
         let mut lines = Vec::new();
         if to.summary {
-            lines.extend(self.line_of("the summary", to, self.summary(comment)));
+            lines.extend(self.line_of("the summary", to, self.summary(comment, compose)));
         }
         if to.annotations {
             lines.extend(self.annotations(run_id, comment));
@@ -216,7 +215,11 @@ impl Job<'_> {
         })))
     }
 
-    fn summary(&self, comment: &Comment) -> anyhow::Result<Option<Line>> {
+    fn summary(
+        &self,
+        comment: &Comment,
+        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
+    ) -> anyhow::Result<Option<Line>> {
         match self.provider {
             Some(CiProvider::GithubActions) => {
                 let Some(path) = (self.variable)("GITHUB_STEP_SUMMARY") else {
@@ -240,7 +243,9 @@ impl Job<'_> {
                 ))))
             }
             Some(CiProvider::Buildkite) => {
-                annotate(comment)?;
+                let agent = Agent("buildkite-agent".into());
+                let write = |comment: &Comment| agent.annotate(comment);
+                write_until_current(comment.clone(), write, compose)?;
                 Ok(Some(Line::Message(comment.headline.clone())))
             }
             Some(
@@ -382,26 +387,4 @@ fn append(path: &PathBuf, text: &str) -> anyhow::Result<()> {
         .with_context(|| shown.to_string())?;
     file.write_all(format!("{text}\n").as_bytes())
         .with_context(|| shown.to_string())
-}
-
-/// Writes the annotation of the build's page. One context replaces its earlier text.
-fn annotate(comment: &Comment) -> anyhow::Result<()> {
-    let style = match (comment.clean, comment.action.as_str()) {
-        (true, _) => "success",
-        (false, "block") => "error",
-        (false, _) => "warning",
-    };
-    let mut agent = Command::new("buildkite-agent")
-        .args(["annotate", "--context", "assay", "--style", style])
-        .stdin(Stdio::piped())
-        .spawn()
-        .context("buildkite-agent")?;
-    if let Some(mut input) = agent.stdin.take() {
-        input
-            .write_all(comment.markdown.as_bytes())
-            .context("buildkite-agent")?;
-    }
-    let status = agent.wait().context("buildkite-agent")?;
-    anyhow::ensure!(status.success(), "buildkite-agent annotate ended with {status}");
-    Ok(())
 }

@@ -71,11 +71,11 @@ vocabulary!(
     }
 );
 
-/// The band of a probability, for people to read instead of the number.
+/// The band of a probability, for people to read instead of the number. Unlikely is what the gate lets pass.
 pub const fn band(probability: f64) -> &'static str {
     match probability {
-        ..0.1 => "unlikely",
-        0.1..0.5 => "possible",
+        ..0.05 => "unlikely",
+        0.05..0.5 => "possible",
         0.5..0.9 => "likely",
         _ => "near certain",
     }
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn bands_begin_at_their_documented_bounds() {
-        let bands = [0.0, 0.1, 0.5, 0.9].map(band);
+        let bands = [0.0, 0.05, 0.5, 0.9].map(band);
         assert_eq!(bands, ["unlikely", "possible", "likely", "near certain"]);
-        assert_eq!(band(0.099), "unlikely");
+        assert_eq!(band(0.049), "unlikely");
     }
 }

@@ -175,8 +175,7 @@ pub struct RunRow {
     pub trusted: bool,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
-    /// Its suite; none for the default one. The runs list of the API omits it, the message, the author and the CI run's page.
-    #[serde(skip)]
+    /// Its suite; none for the default one. The runs list of the API omits the message, the author and the CI run's page.
     pub suite: Option<String>,
     /// The title of its pull request.
     #[serde(skip)]

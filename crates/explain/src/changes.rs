@@ -46,7 +46,8 @@ pub struct RunChanges {
     pub repaired: ChangedTests,
     /// Tests that ran in the base and are skipped.
     pub newly_skipped: ChangedTests,
-    /// Tests of the base that the run does not report, although other tests of their files ran.
+    /// Tests of the base that the run does not report, although other tests of their files ran. A test that was probably
+    /// renamed is one of them.
     pub no_longer_reported: ChangedTests,
     /// Tests of the base under another name or file.
     pub renamed: RenamedTests,
@@ -134,6 +135,8 @@ pub struct RenamedTest {
     pub from: TestName,
     /// The test in the run; of a test that became several, the first.
     pub to: TestName,
+    /// Whether only the names suggest it. Then `noLongerReported` has the test, too, until the renames file joins both.
+    pub guessed: bool,
 }
 
 /// The numbers of the changes of several runs, such as `2 newly failing, 1 slower`; none without a change.
@@ -264,15 +267,16 @@ impl Compared {
         let listed = |tests: Vec<TestOrdinal>| {
             ChangedTests::of(tests.into_iter().filter_map(|test| names.get(test)).collect())
         };
-        let mut renamed: Vec<(TestNameRef<'_>, TestNameRef<'_>)> = self
+        let mut renamed: Vec<(TestNameRef<'_>, TestNameRef<'_>, bool)> = self
             .renamed
             .into_iter()
-            .filter_map(|(from, to)| Some((names.get(from)?, names.get(to)?)))
+            .filter_map(|(from, to, guessed)| Some((names.get(from)?, names.get(to)?, guessed)))
             .collect();
-        renamed.sort_unstable_by_key(|(from, _)| (from.file_path, from.name));
-        let pair = |(from, to): (TestNameRef<'_>, TestNameRef<'_>)| RenamedTest {
+        renamed.sort_unstable_by_key(|(from, ..)| (from.file_path, from.name));
+        let pair = |(from, to, guessed): (TestNameRef<'_>, TestNameRef<'_>, bool)| RenamedTest {
             from: from.owned(),
             to: to.owned(),
+            guessed,
         };
         RunChanges {
             project,

@@ -235,8 +235,10 @@ impl Text<'_> {
     }
 
     fn is_clean(&self) -> bool {
-        let is_kept =
-            |changes: &RunChanges| changes.no_longer_reported.total == 0 && changes.newly_skipped.total == 0;
+        let is_kept = |changes: &RunChanges| {
+            let is_guessed = changes.renamed.tests.iter().any(|renamed| renamed.guessed);
+            !is_guessed && changes.no_longer_reported.total == 0 && changes.newly_skipped.total == 0
+        };
         self.results.status == RunStatus::Passed && self.changes.iter().all(is_kept)
     }
 
@@ -429,6 +431,18 @@ impl Text<'_> {
             if !names.is_empty() {
                 lines.push(format!("{total} {words}: {}.", names.join(", ")));
             }
+        }
+        let renamed = self.changes.iter().flat_map(|changes| &changes.renamed.tests);
+        let guessed: Vec<String> = renamed
+            .filter(|renamed| renamed.guessed)
+            .take(MOST_NAMED)
+            .map(|renamed| format!("{} is now {}", code(&renamed.from.name), code(&renamed.to.name)))
+            .collect();
+        if !guessed.is_empty() {
+            lines.push(format!(
+                "Probably renamed: {}. A line in `.assay/renames` joins them.",
+                guessed.join(", ")
+            ));
         }
         let total: u64 = self.changes.iter().map(|changes| changes.slower.total).sum();
         let tests = self.changes.iter().flat_map(|changes| &changes.slower.tests);

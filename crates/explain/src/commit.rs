@@ -89,8 +89,8 @@ pub fn newest_commit(
     Ok(joined(rows))
 }
 
-/// The newest run of each suite of the newest commit, and the newest run of each other commit.
-fn joined(newest_first: Vec<RunRow>) -> Option<CommitRuns> {
+/// The newest run of each suite of the newest commit, and the newest run of each other commit; none without a run.
+pub fn joined(newest_first: Vec<RunRow>) -> Option<CommitRuns> {
     let mut rows = newest_first.into_iter();
     let mut runs = vec![rows.next()?];
     let mut other_commits: Vec<RunRow> = Vec::new();

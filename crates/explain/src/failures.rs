@@ -6,6 +6,7 @@ mod gate;
 mod joined;
 mod judged;
 mod local;
+mod new_test;
 mod report;
 mod sentence;
 
@@ -27,9 +28,10 @@ pub use answer::{
     StableState,
 };
 pub use evidence::runs_elsewhere;
-pub use gate::{BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, combined, gate};
+pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, combined, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
+pub use new_test::own_new_tests;
 pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;
 

@@ -1,6 +1,6 @@
 //! The content of a digest: what was resolved, what came new, and what costs most time, by owner.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_domain::{
     edge::{Edge, EdgeSubject},
@@ -10,7 +10,7 @@ use assay_domain::{
     store::{OutboxProject, StoreError, in_snapshot},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::{FlakySort, VerdictEntry},
+    verdict::{FlakySort, VerdictEntry, VerdictStatus},
 };
 use assay_explain::{
     flaky::{FlakyQuery, flaky_list},
@@ -22,7 +22,6 @@ use crate::{
     Content, Every, Group, Period, Reader, Tone,
     compose::{error_title, names, test_name, tests},
     content::{SENTENCE_CHARS, bounded},
-    settle::{chains, leads_nowhere},
 };
 
 /// Most owners in a digest.
@@ -38,7 +37,10 @@ const LEAST_LOST_MS: u64 = 60_000;
 #[derive(Default)]
 struct OfOwner {
     broken: Vec<String>,
+    /// Those that were broken and pass.
+    repaired: Vec<String>,
     flaky: Vec<String>,
+    /// Those that were flaky and are not any more.
     resolved: Vec<String>,
     /// The tests by lost time, the most first.
     costly: Vec<(String, u64)>,
@@ -68,9 +70,12 @@ pub fn digest(
     }
     let sum = |of: fn(&OfOwner) -> usize| by_owner.values().map(of).sum::<usize>();
     let (broken, flaky) = (sum(|owner| owner.broken.len()), sum(|owner| owner.flaky.len()));
-    let resolved = sum(|owner| owner.resolved.len());
+    let (repaired, resolved) = (
+        sum(|owner| owner.repaired.len()),
+        sum(|owner| owner.resolved.len()),
+    );
     let headline = format!(
-        "the last {}: {} broke, {flaky} became flaky, {resolved} healthy again, {}",
+        "the last {}: {} broke, {repaired} repaired, {flaky} became flaky, {resolved} not flaky any more, {}",
         match period.every {
             Every::Day => "day",
             Every::Week => "week",
@@ -151,11 +156,10 @@ fn by_owner(
     costly: Vec<VerdictEntry>,
     now: Timestamp,
 ) -> Result<BTreeMap<String, OfOwner>, StoreError> {
-    let changed: Vec<Edge> = chains(edges)
-        .into_iter()
-        .filter(|(_, chain)| !leads_nowhere(chain))
-        .filter_map(|(_, chain)| chain.last().map(|edge| (*edge).clone()))
-        .collect();
+    // What broke and is repaired by the end was told, so each of both counts, once for a test.
+    let mut told = BTreeSet::new();
+    let is_first = |edge: &&Edge| edge.test().is_some_and(|test| told.insert((edge.event, test)));
+    let changed: Vec<Edge> = edges.iter().filter(is_first).cloned().collect();
     let names = names(reader, &project.project, &changed)?;
     let files: HashMap<TestOrdinal, _> = names.tests.into_iter().collect();
     let owners = in_snapshot(reader.store, &project.project, |snapshot| owners(snapshot, now))?;
@@ -171,6 +175,9 @@ fn by_owner(
             match edge.event {
                 ChatEvent::TestBroken => of.broken.push(test_name(&name.name)),
                 ChatEvent::TestFlaky => of.flaky.push(test_name(&name.name)),
+                ChatEvent::TestResolved if edge.verdict_before() == Some(VerdictStatus::Broken) => {
+                    of.repaired.push(test_name(&name.name));
+                }
                 ChatEvent::TestResolved => of.resolved.push(test_name(&name.name)),
                 ChatEvent::RunFailed | ChatEvent::RunRecovered | ChatEvent::NewError => {}
             }
@@ -204,8 +211,9 @@ fn group(owner: &str, of: &OfOwner) -> Group {
     let mut lines = Vec::new();
     for (word, names) in [
         ("broke", &of.broken),
+        ("repaired", &of.repaired),
         ("flaky", &of.flaky),
-        ("healthy again", &of.resolved),
+        ("not flaky any more", &of.resolved),
     ] {
         lines.extend(names.iter().map(|name| format!("{word}: {name}")));
     }
@@ -214,8 +222,9 @@ fn group(owner: &str, of: &OfOwner) -> Group {
     lines.extend(costly.map(|(name, lost)| format!("{} min lost in 14 days: {name}", minutes(*lost))));
     listed(
         format!(
-            "{owner}: {} broke, {} became flaky, {} healthy again",
+            "{owner}: {} broke, {} repaired, {} became flaky, {} not flaky any more",
             of.broken.len(),
+            of.repaired.len(),
             of.flaky.len(),
             of.resolved.len()
         ),

@@ -52,12 +52,12 @@ pub fn plan(
     if !edges.iter().any(|edge| is_new(&edge)) {
         return Decision::Nothing;
     }
-    let net: Vec<Edge> = chains(&new)
+    let all: Vec<Edge> = chains(&new)
         .into_iter()
         .filter(|(_, chain)| !leads_nowhere(chain))
         .filter_map(|(_, chain)| joined(&chain))
         .collect();
-    let runs = RunEdges::of(sent.iter().chain(&net));
+    let runs = RunEdges::of(sent.iter().chain(&all));
     let sent_tests: HashSet<_> = sent.iter().filter_map(problem).collect();
     let is_recent = |edge: &&Edge| {
         edge.settled
@@ -68,10 +68,17 @@ pub fn plan(
         let is_repeated = flaky_word(edge).is_some_and(|word| sent_words.contains(&word));
         !is_repeated && !runs.covers(edge) && is_a_change(edge, wanted, &sent_tests)
     };
-    let net: Vec<Edge> = net.iter().filter(is_sent).cloned().collect();
+    let mut net: Vec<Edge> = all.iter().filter(is_sent).cloned().collect();
     if net.is_empty() {
         return Decision::Cover;
     }
+    // The message about a suite that passes again has the tests that were repaired.
+    let has_recovered = |edge: &&Edge| {
+        let is_its = |suite: &Edge| suite.event == ChatEvent::RunRecovered && suite.suite == edge.suite;
+        edge.event == ChatEvent::TestResolved && runs.covers(edge) && net.iter().any(is_its)
+    };
+    let repaired: Vec<Edge> = all.iter().filter(has_recovered).cloned().collect();
+    net.extend(repaired);
     let is_urgent = net.iter().any(|edge| {
         let was_sent = sent.iter().any(|sent| {
             sent.subject == EdgeSubject::Suite
@@ -257,7 +264,8 @@ mod tests {
         let recovered = settled(edge(10, 9, RunRecovered, SUITE), 3);
         let resolved = settled(edge(11, 9, TestResolved, test(7, Broken, Healthy)), 3);
         let edges = [failed, broken, recovered, resolved];
-        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 2, None, at(9))), [10]);
+        // The message names the tests that were repaired.
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 2, None, at(9))), [10, 11]);
         assert_eq!(
             numbers(plan(&edges, &[TestBroken, TestResolved], 2, None, at(9))),
             [11]

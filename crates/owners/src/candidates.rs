@@ -38,10 +38,16 @@ impl Candidates {
         paths.map(|path| path.len() + size_of::<Box<str>>()).sum()
     }
 
-    /// The files that end with this path. If there are none, the file may be new: then the files of this name in each folder
+    /// The file with exactly this path, else the files that end with it. If there are none, the file may be new: then the files of this name in each folder
     /// that ends with its folder. If there is no such folder either, the path itself.
     pub(crate) fn meant(&self, path: &str) -> Meant {
-        let files = with_end(&self.files, path);
+        let mut files = with_end(&self.files, path);
+        if files.paths.iter().any(|file| file == path) {
+            files = Meant {
+                paths: vec![path.to_owned()],
+                has_more: false,
+            };
+        }
         if !files.paths.is_empty() {
             return files;
         }

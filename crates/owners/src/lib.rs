@@ -1,7 +1,8 @@
 //! The owners of a test's file, by an owners file in the grammar of GitHub's CODEOWNERS.
 //!
 //! A report names a file relative to some folder of the checkout, which may not be the root. So a file of a report means
-//! every file of the checkout that ends with its path. It has an owner only if all of these have the same owners.
+//! the file with exactly its path, else every file of the checkout that ends with it. It has an owner only if all of these
+//! have the same owners.
 
 mod candidates;
 mod rules;
@@ -148,8 +149,8 @@ mod tests {
     #[test]
     fn a_file_of_a_report_is_found_by_the_end_of_its_path() {
         let owners = owners(
-            "/packages/web/ @web\n/packages/api/ @api\n",
-            "packages/web/src/cart.test.ts\npackages/web/src/pay.test.ts\npackages/api/src/pay.test.ts\nREADME.md",
+            "/packages/web/ @web\n/packages/api/ @api\n/src/ @root\n",
+            "src/exact.test.ts\npackages/web/src/exact.test.ts\npackages/web/src/cart.test.ts\npackages/web/src/pay.test.ts\npackages/api/src/pay.test.ts\nREADME.md",
         );
         for (file, expected) in [
             ("packages/web/src/cart.test.ts", "@web"),
@@ -162,6 +163,8 @@ mod tests {
             ("src/pay.test.ts", "ambiguous"),
             ("packages/api/src/pay.test.ts", "@api"),
             ("README.md", ""),
+            // An exact path is that file, whatever else ends with it.
+            ("src/exact.test.ts", "@root"),
             // A new file of one package, and of a folder that both have.
             ("packages/web/src/new.test.ts", "@web"),
             ("web/src/new.test.ts", "@web"),

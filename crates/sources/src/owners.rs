@@ -67,9 +67,9 @@ pub(crate) fn read_at_most(root: &Path, path: &str, most: usize) -> anyhow::Resu
     Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The files that git tracks below this root; none if git does not say.
-fn tracked(root: &Path) -> Option<Vec<String>> {
-    let listed = git(root, &["ls-files", "-z"]).ok()?;
+/// The files that git tracks in the checkout of this folder, relative to its root; none if git does not say.
+pub fn tracked(folder: &Path) -> Option<Vec<String>> {
+    let listed = git(folder, &["ls-files", "-z", "--full-name", ":/"]).ok()?;
     let names = listed.split('\0').filter(|name| !name.is_empty());
     // A list has one path per line.
     let names: Vec<String> = names

@@ -134,7 +134,7 @@ struct ChangeFlags {
     /// Remove the events for messages
     #[arg(long)]
     no_chat: bool,
-    /// Whether pull requests get a comment. Stored and shown by the settings route; no comment is posted yet
+    /// Whether CI jobs post a comment on pull requests
     #[arg(long, value_name = "SWITCH")]
     pr_comments: Option<Switch>,
     /// Whether names are stored without the parts that change from run to run, such as addresses and times

@@ -393,13 +393,15 @@ fn a_digest_names_what_was_resolved_what_came_new_and_what_costs_most_time_by_ow
     let digest = fs::read_to_string(&messages).unwrap()[before.len()..].to_owned();
     assert_eq!(digest.matches("the last day").count(), 1, "{digest}");
     assert!(
-        digest.contains("web: the last day: 1 test broke, 0 became flaky, 1 healthy again, 1 new error"),
+        digest.contains(
+            "web: the last day: 1 test broke, 1 repaired, 0 became flaky, 0 not flaky any more, 1 new error"
+        ),
         "{digest}"
     );
     assert!(
         digest.contains(
-            "- @shop/cart: 1 broke, 0 became flaky, 1 healthy again\n    · broke: cart > test 1\n    \
-             · healthy again: cart > test 0\n    · 15 min lost in 14 days: cart > test 1\n\
+            "- @shop/cart: 1 broke, 1 repaired, 0 became flaky, 0 not flaky any more\n    · broke: cart > test 1\n    \
+             · repaired: cart > test 0\n    · 15 min lost in 14 days: cart > test 1\n\
              - new errors\n    · no route to the cart"
         ),
         "{digest}"

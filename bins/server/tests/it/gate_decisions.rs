@@ -60,7 +60,7 @@ fn newest(ingest: &IngestServer) -> String {
     newest.unwrap()["id"].as_str().unwrap().to_owned()
 }
 
-const MARK: &str = "Excused</span> in CI as Flake: ";
+const MARK: &str = "Excused</span> in CI, then as Flake: ";
 
 #[test]
 fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
@@ -72,7 +72,7 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     assert!(!stderr.contains("not stored"), "{stderr}");
     let run = newest(&ingest);
     let page = pages.run(&run, "");
-    let sentence = "The gate excused 1 of 1 failed test of the run and let it pass, ";
+    let sentence = "The gate excused 1 of 1 failed test of the run and let it pass.";
     assert!(page.contains(sentence), "{page}");
     assert_eq!(page.matches(MARK).count(), 1, "{page}");
     let reason = "Failed in 5 of ";
@@ -88,7 +88,7 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     let (status, stderr) = job.wrapped(&BROKEN, ("g2", 1), &["--gate"]);
     assert_eq!(status, Some(1), "{stderr}");
     let page = pages.run(&newest(&ingest), "");
-    let sentence = "The gate excused 1 of 4 failed tests of the run and did not let it pass, ";
+    let sentence = "The gate excused 1 of 4 failed tests of the run and did not let it pass.";
     assert!(page.contains(sentence), "{page}");
     assert_eq!(page.matches(MARK).count(), 1, "{page}");
 
@@ -96,12 +96,16 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     assert_eq!(status, Some(0), "{stderr}");
     let page = pages.run(&newest(&ingest), "");
     assert!(
-        page.contains("The gate let the run pass, because no test failed, "),
+        page.contains("The gate let the run pass, because no test failed."),
         "{page}"
     );
     // Without the gate there is no decision.
     job.wrapped(&[("pays", None)], ("g4", 0), &[]);
-    assert!(!pages.run(&newest(&ingest), "").contains("The gate in CI"));
+    assert!(
+        !pages
+            .run(&newest(&ingest), "")
+            .contains("What the gate decided in CI")
+    );
 
     let listed = ingest.cli.json(&["uploads", "--project", "web", "--limit", "4"]);
     let decisions: Vec<_> = listed["uploads"]

@@ -299,7 +299,16 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     // One test of the file is gone and one is new, so the title was edited.
     assert_eq!(changes["renamed"]["tests"][0]["from"]["name"], "cart > refunds");
     assert_eq!(changes["newlySkipped"]["tests"][0]["name"], "cart > mails");
-    assert_eq!(changes["noLongerReported"]["total"], 0);
+    // The rename is a guess, so the comment names it, and `--max-vanished` counts it.
+    assert_eq!(changes["renamed"]["tests"][0]["guessed"], true);
+    assert_eq!(changes["noLongerReported"]["total"], 1);
+    let of_run = comment(&ingest, &run);
+    assert!(
+        text(&of_run["markdown"]).contains("Probably renamed: `cart > refunds` is now"),
+        "{of_run}"
+    );
+    let strict = Job::of(&ingest).ask(&run, &ingest.read_key, &["--max-vanished", "0"]);
+    assert_eq!(strict.status.code(), Some(1));
 
     let run = send(
         &ingest,

@@ -185,9 +185,24 @@ impl<'w> Reader<'w> {
                 &format!("{listed} of {failed} failed tests"),
             );
             self.check(!page.contains("in 0 of"), &number, "failed in 0 of some runs");
-            let has_run =
-                page.contains("Never ran on main before and failed") && page.contains("Passed in all");
-            self.check(!has_run, &number, "a test ran, and never ran");
+            for of_test in self.texts(".failures .failure") {
+                let has_run = of_test.contains("ever ran on main before and failed")
+                    && of_test.contains("Passed in all");
+                self.check(
+                    !has_run,
+                    &number,
+                    &format!("a test ran, and never ran: {of_test}"),
+                );
+                let whose = of_test
+                    .rsplit_once("by this change: ")
+                    .map_or("", |(_, whose)| whose);
+                self.check(
+                    whose.starts_with("unlikely") == whose.ends_with("continue"),
+                    &number,
+                    &format!("the advice contradicts the probability: {whose}"),
+                );
+            }
+            self.read_answers(id, run);
             if run["branch"] == "main" {
                 self.seen[0] += 1;
                 self.check(
@@ -215,26 +230,115 @@ impl<'w> Reader<'w> {
                 }
             } else {
                 self.seen[1] += 1;
-                let may_pass = advice.iter().all(|words| words == "continue");
-                let blocks = advice.iter().any(|words| words == "fix it");
-                self.check(
-                    gate != ["Pass"] || may_pass,
-                    &number,
-                    &format!("passes above {advice:?}"),
-                );
-                self.check(
-                    gate == ["Block"] || !blocks,
-                    &number,
-                    &format!("{gate:?} above {advice:?}"),
-                );
+                self.check_advice(&gate, &advice, &number);
             }
         }
+    }
+
+    /// The strongest advice on a failure is that on all of them.
+    fn check_advice(&mut self, gate: &[String], advice: &[String], page: &str) {
+        let has = |words: &str| advice.iter().any(|of_failure| of_failure == words);
+        let strongest = match (has("fix it"), has("run it again")) {
+            (true, _) => "Block",
+            (false, true) => "Rerun",
+            (false, false) => "Pass",
+        };
+        let agrees = gate == [strongest] || advice.is_empty();
+        self.check(agrees, page, &format!("{gate:?} above {advice:?}"));
+    }
+
+    /// The page of the run's commit, the comment, and the tool for agents agree with each other.
+    fn read_answers(&mut self, id: &str, run: &Value) {
+        let commit = run["testedRevision"].as_str().or(run["commitSha"].as_str());
+        let Some(commit) = commit else { return };
+        self.read_page(&format!("/commit/{commit}"));
+        let page = format!("commit {commit}");
+        if run["branch"] != "main" && self.texts(".pages").is_empty() {
+            let (gate, advice) = (
+                self.texts(".chip.gate"),
+                self.texts(".failures .whose p:last-child"),
+            );
+            self.check_advice(&gate, &advice, &page);
+        }
+        let of_commit = self.api(&format!("/commits/{commit}"));
+        let of_tool = self.tool(&serde_json::json!({"project": self.project, "commit": commit}));
+        let action = &of_commit["gate"]["action"];
+        self.check(
+            of_tool["gate"]["action"] == *action,
+            &page,
+            &format!("the tool says {}, the API {action}", of_tool["gate"]),
+        );
+        let of_run = self.api(&format!("/runs/{id}/failures?limit=200"));
+        for answer in [&of_commit, &of_run] {
+            let failed = answer["failures"].as_array().unwrap().iter();
+            let failed = failed.map(|failure| failure.get("failure").unwrap_or(failure));
+            let actions: Vec<&Value> = failed
+                .filter(|failure| failure["status"] != "passed")
+                .map(|failure| &failure["action"])
+                .collect();
+            let is_whole = answer["page"]["pageCount"].as_u64().unwrap_or(1) <= 1;
+            let agrees = actions.is_empty() || actions.contains(&&answer["gate"]["action"]);
+            self.check(
+                !is_whole || agrees,
+                &page,
+                &format!("{} of {actions:?}", answer["gate"]),
+            );
+        }
+    }
+
+    /// The answer of `explain_failures`.
+    fn tool(&self, arguments: &Value) -> Value {
+        let message = serde_json::json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "explain_failures", "arguments": arguments},
+        });
+        let text = self.browser.run(&format!(
+            "return fetch('/mcp', {{method: 'POST', headers: {{Authorization: 'Bearer {}', 'Content-Type': 'application/json', \
+             Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2025-11-25'}}, body: {}}}) \
+             .then((answer) => answer.json()).then((answer) => answer.result.content[0].text)",
+            self.key,
+            Value::from(message.to_string())
+        ));
+        serde_json::from_str(text.as_str().unwrap()).unwrap()
+    }
+
+    /// The newest commit of the overview is not called passed while a suite of it failed.
+    fn read_newest(&mut self) {
+        let runs = self.api("/runs?perPage=50&days=30");
+        let Some(newest) = runs["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|run| run["branch"] == "main")
+        else {
+            return;
+        };
+        let commit = &newest["commitSha"];
+        let of_commit = runs["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|run| run["commitSha"] == *commit);
+        let mut suites = std::collections::BTreeMap::new();
+        for run in of_commit {
+            suites.entry(run["suite"].as_str()).or_insert(&run["status"]);
+        }
+        let has_failed = suites.values().any(|status| **status == "failed");
+        let overview = self.read_page("");
+        let (_, newest) = overview.split_once("Newest on the stable branch: ").unwrap();
+        let newest = newest.split('.').next().unwrap();
+        self.check(
+            newest.contains("failed") == has_failed,
+            "overview",
+            &format!("{suites:?}: {newest}"),
+        );
     }
 
     fn read(mut self) -> [usize; 3] {
         self.read_overview();
         self.read_tests();
         self.read_runs();
+        self.read_newest();
         assert!(self.contradictions.is_empty(), "{:#?}", self.contradictions);
         self.seen
     }

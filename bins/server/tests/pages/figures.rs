@@ -343,7 +343,7 @@ fn cause(word: &Value) -> &'static str {
 
 fn band(probability: f64) -> &'static str {
     match probability {
-        ..0.1 => "unlikely",
+        ..0.05 => "unlikely",
         ..0.5 => "possible",
         ..0.9 => "likely",
         _ => "near certain",

@@ -191,6 +191,10 @@ fn a_comment_is_written_anew_only_when_a_breakage_becomes_probable() {
     let before = ids();
     assert_eq!(post(&host, &blocking(3, "broken")).unwrap(), Outcome::Created);
     let after = ids();
+    let changes = receiver.requests().into_iter().map(|(method, _)| method);
+    let changes: Vec<String> = changes.filter(|method| method != "GET").collect();
+    // The answer is never missing: the earlier comment is deleted when the other one exists.
+    assert_eq!(changes, ["POST", "PATCH", "POST", "DELETE"]);
     assert_eq!(after.len(), 1);
     assert_ne!(before, after);
     assert_eq!(post(&host, &blocking(4, "two broken")).unwrap(), Outcome::Edited);

@@ -16,8 +16,12 @@ const LONGEST: usize = 65_536;
 const AZURE: &str = "/0a-1b/_apis/git/repositories/2c-3d/pullRequests/7/threads";
 /// A proxy gets the whole address. It signs the request, so that there is no token.
 const BITBUCKET: &str = "http://api.bitbucket.org/2.0/repositories/shop/web/commit/";
+/// The id of the user of all tokens.
+const OWN: u64 = 41;
 /// The token of the jobs.
 pub(crate) const TOKEN: &str = "ghs_jobs";
+/// The token of a person.
+pub(crate) const PERSONAL: &str = "ghp_person";
 /// The token of a fork's pull request, which may only read.
 pub(crate) const FORK: &str = "ghs_fork";
 
@@ -152,7 +156,7 @@ fn respond(state: &mut State, (method, path, query): (&str, &str, &str), token: 
         );
     }
     match (token, method) {
-        (TOKEN, _) | (FORK, "GET") => {}
+        (TOKEN | PERSONAL, _) | (FORK, "GET") => {}
         (FORK, _) => {
             return (
                 403,
@@ -167,6 +171,12 @@ fn respond(state: &mut State, (method, path, query): (&str, &str, &str), token: 
     }
     if path.contains("/check-runs") {
         return check_run(state, (method, path), json);
+    }
+    if path == "/user" {
+        return (200, "", Some(json!({"id": OWN})));
+    }
+    if path == "/_apis/connectionData" {
+        return (200, "", Some(json!({"authenticatedUser": {"id": OWN}})));
     }
     let list = [
         "/repos/shop/web/issues/7/comments",
@@ -209,6 +219,14 @@ fn respond(state: &mut State, (method, path, query): (&str, &str, &str), token: 
     }
 }
 
+/// The id of the user who wrote a comment.
+fn user(comment: &Stored) -> u64 {
+    match comment.author {
+        "Bot" => OWN,
+        _ => OWN + 1,
+    }
+}
+
 /// The comments of a page, oldest first.
 fn page(state: &State, query: &str) -> Value {
     let parameter = |name: &str| {
@@ -220,8 +238,10 @@ fn page(state: &State, query: &str) -> Value {
     let per_page = parameter("per_page").unwrap_or(30).min(100);
     let skip = (parameter("page").unwrap_or(1) - 1) * per_page;
     let comments = state.comments.iter().skip(skip).take(per_page);
-    let each = comments
-        .map(|(id, comment)| json!({"id": id, "body": comment.body, "user": {"type": comment.author}}));
+    let each = comments.map(|(id, comment)| {
+        let user = json!({"id": user(comment), "type": comment.author});
+        json!({"id": id, "body": comment.body, "user": user, "author": user})
+    });
     each.collect()
 }
 
@@ -235,7 +255,9 @@ fn thread(state: &mut State, (method, rest, query): (&str, &str, &str), json: &V
             "GET" => {
                 let thread = |(id, stored): (&u64, &Stored)| match state.deleted.contains(id) {
                     true => json!({"id": id, "comments": [{"id": 1, "isDeleted": true}]}),
-                    false => json!({"id": id, "comments": [{"id": 1, "content": stored.body}]}),
+                    false => {
+                        json!({"id": id, "comments": [{"id": 1, "content": stored.body, "author": {"id": user(stored)}}]})
+                    }
                 };
                 let threads: Vec<Value> = state.comments.iter().map(thread).collect();
                 (200, "", Some(json!({"count": threads.len(), "value": threads})))

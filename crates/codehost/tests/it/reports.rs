@@ -7,7 +7,7 @@ use assay_domain::run::CiProvider;
 
 use crate::{
     jobs::{MARKER, comment, github},
-    receiver::{FORK, Receiver, TOKEN},
+    receiver::{FORK, PERSONAL, Receiver, TOKEN},
 };
 
 /// The lines of a report by a job with these variables.
@@ -37,6 +37,7 @@ pub(crate) fn report(
         variable: &variable,
         retry_for: Duration::from_secs(20),
         json: true,
+        files: &Vec::new,
     };
     let to: ReportTo = to.parse().unwrap();
     job.report(to, "1", comment, &mut || Ok(comment.clone()))
@@ -198,6 +199,43 @@ fn a_copied_hidden_line_stops_no_comment() {
     let state = receiver.state.lock().unwrap();
     assert_eq!(state.comments[&copied].body, state.comments[&far_ahead].body);
     assert_eq!(state.comments.len(), 3);
+}
+
+#[test]
+fn only_comments_of_the_tokens_own_user_count() {
+    let of_azure = [
+        ("SYSTEM_ACCESSTOKEN", TOKEN),
+        ("BUILD_REPOSITORY_PROVIDER", "TfsGit"),
+    ];
+    for (provider, variables) in [
+        (CiProvider::GithubActions, &[("GITHUB_TOKEN", PERSONAL)][..]),
+        (CiProvider::GitlabCi, &[("GITLAB_TOKEN", TOKEN)]),
+        (CiProvider::AzurePipelines, &of_azure),
+    ] {
+        let receiver = Receiver::start();
+        let copied = receiver.add("User", &comment(2, "mine").markdown);
+        let lines = report(&receiver, provider, variables, "comment", &comment(1, "red"));
+        assert_eq!(
+            lines,
+            [Line::Message("pull request 7: a comment was written".to_owned())],
+            "{provider:?}"
+        );
+        assert_eq!(
+            receiver.bodies(),
+            [comment(2, "mine").markdown, comment(1, "red").markdown]
+        );
+        let lines = report(&receiver, provider, variables, "comment", &comment(3, "green"));
+        assert_eq!(
+            lines,
+            [Line::Message(
+                "pull request 7: the comment was brought up to date".to_owned()
+            )]
+        );
+        assert_eq!(
+            receiver.state.lock().unwrap().comments[&copied].body,
+            comment(2, "mine").markdown
+        );
+    }
 }
 
 #[test]

@@ -26,7 +26,8 @@ pub(super) struct Compared {
     pub(super) repaired: Vec<TestOrdinal>,
     pub(super) newly_skipped: Vec<TestOrdinal>,
     pub(super) missing: Vec<TestOrdinal>,
-    pub(super) renamed: Vec<(TestOrdinal, TestOrdinal)>,
+    /// Former and new test, and whether the renames file does not have the pair.
+    pub(super) renamed: Vec<(TestOrdinal, TestOrdinal, bool)>,
     pub(super) added: Vec<TestOrdinal>,
 }
 
@@ -138,14 +139,16 @@ impl<'a> Comparison<'a> {
         let not_judged = self.not_judged();
         if not_judged.is_none() {
             let ran_files = self.files(|test| self.base.ran(test) && self.run.ran(test));
-            let is_missing =
-                |test: &&TestOrdinal| !renamed.contains_key(test) && self.is_missing(**test, &ran_files);
-            into.missing.extend(absent.iter().filter(is_missing));
+            // A guess may be wrong, so a test that was probably renamed is missing all the same.
+            let missing = absent.iter().filter(|test| self.is_missing(**test, &ran_files));
+            into.missing.extend(missing);
         } else {
             into.missing_not_judged = not_judged;
         }
-        into.renamed.extend(renamed);
-        into.renamed.extend(self.joined());
+        into.renamed
+            .extend(renamed.into_iter().map(|(from, to)| (from, to, true)));
+        into.renamed
+            .extend(self.joined().map(|(from, to)| (from, to, false)));
         into.added.extend(added);
     }
 

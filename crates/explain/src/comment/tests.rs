@@ -212,7 +212,23 @@ fn changes_of(name: &str) -> Vec<RunChanges> {
         repaired: tests(false),
         newly_skipped: tests(!name.is_empty()),
         no_longer_reported: tests(!name.is_empty()),
-        renamed: crate::changes::RenamedTests::default(),
+        renamed: crate::changes::RenamedTests {
+            total: u64::from(!name.is_empty()),
+            tests: (!name.is_empty())
+                .then(|| crate::changes::RenamedTest {
+                    from: TestName {
+                        name: name.to_owned(),
+                        file_path: None,
+                    },
+                    to: TestName {
+                        name: name.to_owned(),
+                        file_path: None,
+                    },
+                    guessed: true,
+                })
+                .into_iter()
+                .collect(),
+        },
         added: tests(false),
         slower: SlowerTests {
             total: u64::from(!name.is_empty()),
@@ -528,7 +544,7 @@ fn a_green_commit_that_lost_a_test_is_not_clean() {
     );
     assert!(!comment.clean);
     for line in [
-        "Against the stable branch: 1 newly skipped, 1 no longer reported, 1 slower.",
+        "Against the stable branch: 1 newly skipped, 1 no longer reported, 1 renamed, 1 slower.",
         "1 slower: `pays` 1.6 times.",
         "1 newly skipped: `pays`.",
         "1 no longer reported: `pays`.",

@@ -15,7 +15,7 @@ use assay_flakiness::FailureCause;
 use assay_owners::Owners;
 use serde::Serialize;
 
-use super::{Gate, JudgedFailure, evidence, explanation, gate};
+use super::{Actions, Gate, JudgedFailure, evidence, explanation, gate};
 use crate::stable_branch;
 
 /// The failures of a run, each with its cause.
@@ -65,7 +65,8 @@ pub struct ExplainedFailure {
     /// P(this branch broke it): `thisChange` + `earlierOnBranch`.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub mine: f64,
-    /// The action for this failure alone.
+    /// The action for this failure, with those that this branch caused no more probably. The strongest action of a run's
+    /// failures is that of its gate.
     pub action: Action,
     /// Whether many tests failed together in its run. Such failures have one cause, so `gate` counts them once.
     pub in_mass_failure: bool,
@@ -101,7 +102,7 @@ impl ExplainedFailure {
         failure: &JudgedFailure,
         knowledge: Knowledge,
         stored: StoredFacts,
-        (error, owners): (Option<&ErrorName>, &Owners),
+        (error, owners, actions): (Option<&ErrorName>, &Owners, &Actions),
     ) -> Self {
         let JudgedFailure {
             cause,
@@ -120,7 +121,7 @@ impl ExplainedFailure {
             cause: gate::cause(cause),
             probabilities: cause.probabilities.into(),
             mine: cause.probabilities.mine().clamp(0.0, 1.0),
-            action: gate::action(cause.probabilities.mine()),
+            action: actions.of_failure(cause.probabilities.mine()),
             in_mass_failure: cause.in_mass_failure,
             same_error: cause.facts.same_error.into(),
             verdict: stored.verdict,

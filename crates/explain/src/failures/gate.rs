@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_domain::{
-    cause::{Action, Cause},
+    cause::{Action, Cause, band},
     test::TestOrdinal,
 };
 use assay_flakiness::{FailureCause, Probabilities, any_mine};
@@ -13,6 +13,8 @@ use serde::Serialize;
 pub const CLEAR: f64 = 0.6;
 /// A run passes if the probability that its branch broke a test is below this.
 const PASSES_BELOW: f64 = 0.05;
+/// A cause is called likely from this probability on.
+const LIKELY: f64 = 0.5;
 /// A run is blocked from this probability on.
 pub const BLOCKS_FROM: f64 = 0.9;
 
@@ -77,6 +79,18 @@ impl ByCause {
 /// The gate of one run. A test that failed in several variants counts once, with the highest probability that the
 /// branch broke it. Failures of a mass failure have one cause, so they count once too.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
+    let worst = worst_of_tests(causes);
+    let mut by_cause = ByCause::default();
+    for failure in worst.values() {
+        by_cause.add(cause(failure));
+    }
+    Gate::of(any_mine(worst.values().map(mine_of)), by_cause)
+}
+
+/// The failure of each failed test with the highest probability that the branch broke it.
+fn worst_of_tests<'a>(
+    causes: impl IntoIterator<Item = &'a FailureCause>,
+) -> BTreeMap<TestOrdinal, &'a FailureCause> {
     let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
     for failure in causes.into_iter().filter(|failure| !failure.recovered) {
         let worst_of_test = worst.entry(failure.test).or_insert(failure);
@@ -84,14 +98,68 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
             *worst_of_test = failure;
         }
     }
-    let mut by_cause = ByCause::default();
-    for failure in worst.values() {
-        by_cause.add(cause(failure));
+    worst
+}
+
+fn mine_of(failure: &&FailureCause) -> (f64, bool) {
+    (failure.probabilities.mine(), failure.in_mass_failure)
+}
+
+/// The actions for the failures of a run, or of the runs of a commit. A failure has the action for all failures together
+/// that are no more probably caused by the branch. So no failure has a stronger action than the run, and one has the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Actions {
+    rerun_from: f64,
+    block_from: f64,
+}
+
+impl Actions {
+    /// The actions for the failures of each of these runs.
+    pub fn of<'a>(runs: impl IntoIterator<Item: IntoIterator<Item = &'a FailureCause>>) -> Self {
+        let runs = runs.into_iter().map(|causes| {
+            let worst = worst_of_tests(causes);
+            worst.values().map(mine_of).collect::<Vec<(f64, bool)>>()
+        });
+        let runs: Vec<Vec<(f64, bool)>> = runs.collect();
+        let mut mines: Vec<f64> = runs.iter().flatten().map(|(mine, _)| *mine).collect();
+        mines.sort_unstable_by(f64::total_cmp);
+        let any = |most: f64| {
+            let of_run = |run: &Vec<(f64, bool)>| {
+                let counted = run.iter().copied().filter(|(mine, _)| *mine <= most);
+                1.0 - any_mine(counted).clamp(0.0, 1.0)
+            };
+            1.0 - runs.iter().map(of_run).product::<f64>()
+        };
+        let from = |least: f64| {
+            let place = mines.partition_point(|mine| any(*mine) < least);
+            mines.get(place).copied().unwrap_or(f64::INFINITY)
+        };
+        Self {
+            rerun_from: from(PASSES_BELOW),
+            block_from: from(BLOCKS_FROM),
+        }
     }
-    let mines = worst
-        .values()
-        .map(|failure| (failure.probabilities.mine(), failure.in_mass_failure));
-    Gate::of(any_mine(mines), by_cause)
+
+    /// The action for a failure with this probability that the branch broke it.
+    pub fn of_failure(&self, mine: f64) -> Action {
+        if mine >= self.block_from {
+            Action::Block
+        } else if mine >= self.rerun_from {
+            Action::Rerun
+        } else {
+            Action::Pass
+        }
+    }
+}
+
+/// The probability that the branch broke a test, in words that agree with the action for its failure.
+pub const fn whose(mine: f64, action: Action) -> &'static str {
+    match action {
+        Action::Pass => band(0.0),
+        Action::Rerun if mine < PASSES_BELOW => "possible, with the other failures",
+        Action::Block if mine < LIKELY => "likely, with the other failures",
+        Action::Rerun | Action::Block => band(mine),
+    }
 }
 
 impl Gate {

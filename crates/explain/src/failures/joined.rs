@@ -15,7 +15,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use super::{
-    ExplainedFailure, Gate, combined, gate,
+    Actions, ExplainedFailure, Gate, combined, gate,
     judged::{JudgedFailure, UnpagedFailures, listed_before},
 };
 use crate::numbers::count;
@@ -104,12 +104,17 @@ pub fn joined_failures(
                 .then_with(|| left_run.cmp(right_run))
         });
         let (page, on_page) = page_of(&listed, requested);
+        let actions = Actions::of(explained.iter().map(|(_, failures)| failures.causes()));
+        let mut failures = entries(snapshot, &explained, on_page)?;
+        for (_, failure) in &mut failures {
+            failure.action = actions.of_failure(failure.mine);
+        }
         Ok(JoinedFailures {
             gate: combined(joined_runs.iter().map(|run| run.gate)),
             runs: joined_runs,
             total: count(total),
             page,
-            failures: entries(snapshot, &explained, on_page)?,
+            failures,
         })
     })
 }

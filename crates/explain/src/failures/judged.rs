@@ -18,7 +18,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use assay_owners::Owners;
 
-use super::{ExplainedFailure, runs_elsewhere};
+use super::{Actions, ExplainedFailure, own_new_tests, runs_elsewhere};
 use crate::owners;
 
 /// The runs of a window with this run, and whether it was added because it counts in no verdict.
@@ -123,7 +123,13 @@ impl UnpagedFailures {
         let entries = on_page().map(|failure| {
             let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
             let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
-            ExplainedFailure::of(&self.history, failure, knowledge, facts, (error, &self.owners))
+            ExplainedFailure::of(
+                &self.history,
+                failure,
+                knowledge,
+                facts,
+                (error, &self.owners, &self.judged.actions),
+            )
         });
         Ok((page, entries.collect()))
     }
@@ -161,6 +167,7 @@ pub(super) struct JudgedFailures {
     failures: Vec<JudgedFailure>,
     /// The names of their errors.
     errors: HashMap<u32, ErrorName>,
+    actions: Actions,
 }
 
 impl JudgedFailures {
@@ -188,7 +195,8 @@ impl JudgedFailures {
         let failed = Vec::from_iter(failed);
         let errors = snapshot.window_errors(run.run_number, &failed, from, to)?;
         let texts = texts(history, &errors);
-        let causes = engine.causes_of_run(history, &texts, run.run_number, knowledge, now);
+        let mut causes = engine.causes_of_run(history, &texts, run.run_number, knowledge, now);
+        own_new_tests(history, &mut causes);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let finals = snapshot.final_statuses(run, &tests)?;
         Ok(Self::new(history, causes, finals, errors))
@@ -201,6 +209,7 @@ impl JudgedFailures {
         finals: Vec<(FinalStatus, TestName)>,
         errors: WindowErrors,
     ) -> Self {
+        let actions = Actions::of([&causes]);
         let failures = causes.into_iter().zip(finals);
         let mut failures: Vec<JudgedFailure> = failures
             .map(|(cause, (final_status, name))| JudgedFailure::new(history, cause, final_status, name))
@@ -211,6 +220,7 @@ impl JudgedFailures {
         Self {
             failures,
             errors: errors.names.into_iter().collect(),
+            actions,
         }
     }
 

@@ -19,7 +19,8 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use super::{
-    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate, texts,
+    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate,
+    own_new_tests, texts,
 };
 use crate::owners;
 
@@ -123,7 +124,8 @@ fn explained(
     let mut history = History::clone(&stored);
     history.runs.extend(variant_runs(&stored, branch, failures, now));
     let texts = texts(&history, &errors);
-    let causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
+    let mut causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
+    own_new_tests(&history, &mut causes);
     let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
     let names = snapshot.test_names(&tests)?;
     let statuses = tests.iter().map(|test| FinalStatus {

@@ -22,7 +22,10 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before};
+use super::{
+    Actions, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before,
+    own_new_tests,
+};
 use crate::{changes::ChangedTests, owners};
 
 /// Most failures in an answer.
@@ -157,11 +160,12 @@ impl<'r> Overlay<'r> {
         let (texts, names) = self.texts(snapshot)?;
         let mut causes: Vec<FailureCause> =
             engine.causes_of_run(&self.history, &texts, self.number, Knowledge::AtTheTime, now);
+        own_new_tests(&self.history, &mut causes);
         // What failed only in other parts of the run is not a failure of this report.
         let failed_here =
             |test: &TestOrdinal| tests.get(test).is_some_and(|(_, own)| own.failed_attempts > 0);
         causes.retain(|cause| failed_here(&cause.test) && cause.run_index == self.index);
-        let gate = gate(&causes);
+        let (gate, actions) = (gate(&causes), Actions::of([&causes]));
         causes.sort_by(|left, right| {
             let name = |cause: &FailureCause| tests.get(&cause.test).map(|(test, _)| &test.test);
             listed_before(left, right).then_with(|| name(left).cmp(&name(right)))
@@ -190,7 +194,7 @@ impl<'r> Overlay<'r> {
                 &judged,
                 Knowledge::AtTheTime,
                 facts,
-                (error, &owners),
+                (error, &owners, &actions),
             ))
         });
         let failures = failures.collect();

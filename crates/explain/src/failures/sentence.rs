@@ -28,15 +28,20 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
         knowledge,
     };
     let cause = gate::cause(failure);
-    if cause != Cause::Unclear {
-        return words.of(cause);
+    let sentence = if cause == Cause::Unclear {
+        let [(first, _), (second, _)] = gate::two_likeliest(&failure.probabilities);
+        format!(
+            "{}, or {}; run it again",
+            words.of(first),
+            uncapitalized(&words.of(second))
+        )
+    } else {
+        words.of(cause)
+    };
+    match words.is_new() {
+        true => format!("New test: {}", uncapitalized(&sentence)),
+        false => sentence,
     }
-    let [(first, _), (second, _)] = gate::two_likeliest(&failure.probabilities);
-    format!(
-        "{}, or {}; run it again",
-        words.of(first),
-        uncapitalized(&words.of(second))
-    )
 }
 
 /// Writes the sentence for each cause of a failure.
@@ -62,6 +67,15 @@ impl CauseSentences<'_> {
 
     fn run(&self, index: Option<usize>) -> Option<&RunFacts> {
         self.history.runs.get(index?).map(|observed| &observed.run)
+    }
+
+    /// Whether the stable branch has runs, and none of them has the test.
+    fn is_new(&self) -> bool {
+        let stable = self.history.stable();
+        let mut runs = self.history.runs.iter();
+        !self.facts.on_stable
+            && self.facts.stable_runs == 0
+            && runs.any(|observed| stable.is(observed.run.branch.as_deref()))
     }
 
     /// For example ` on main`; empty if no run has a branch.

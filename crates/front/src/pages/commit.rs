@@ -1,5 +1,7 @@
 //! `/p/{id}/commit/{sha}` and `/p/{id}/pull/{number}`: all runs of a commit, with one list of their failures.
 
+use std::collections::HashMap;
+
 use assay_components::{cause, figures, name, reading, repository, words};
 use assay_domain::{
     id::{ProjectId, RunId},
@@ -16,13 +18,15 @@ use assay_explain::{
         newest_commit, sha_of,
     },
     failed_error::FailedError,
-    failures::FailureFilter,
+    failures::{FailureFilter, whose},
 };
 use maud::{Markup, html};
 
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, when},
+    parts::{
+        authors, branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, since_run, when,
+    },
     run::RepositoryLinks,
 };
 use crate::{
@@ -85,12 +89,16 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         let parameters = [("owner", owner), ("page", Some(page.as_str()))];
         links::with_query(&links::project(project.id, path), &parameters)
     };
+    let authors = match &results.commit.branch {
+        Some(branch) if results.on_stable => authors(view, &project, branch)?,
+        Some(_) | None => HashMap::new(),
+    };
     let heading = heading(selector, &results);
     let ids: Vec<RunId> = results.runs.iter().map(|run| run.id).collect();
     let changes = changes_of_runs(view.store, view.engine, &project, &ids, view.now)?;
     let body = html! {
         (head(project.id, selector, &heading, &results))
-        @if results.counts.failed > 0 { (gate(&results)) }
+        @if results.counts.failed > 0 { (gate(&results, &decisions)) }
         (runs(project.id, &results, (&decisions, &changes), view.now))
         section aria-labelledby="failures" {
             h2 #failures { "Failures" }
@@ -100,7 +108,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
             @if failures.is_empty() {
                 p.empty { @if owner.is_some() { "No test of this owner failed or passed on retry." } @else { "No test failed or passed on retry." } }
             } @else {
-                (list(project.id, &results, &failures, &decisions))
+                (list(project.id, &results, &failures, (&decisions, &authors)))
             }
             (pager(&results.page, address))
         }
@@ -168,7 +176,7 @@ fn repository_links(results: &CommitResults) -> RepositoryLinks {
     RepositoryLinks::new(run_url, results.commit.commit_sha.as_deref())
 }
 
-fn gate(results: &CommitResults) -> Markup {
+fn gate(results: &CommitResults, decisions: &[(RunId, Decisions)]) -> Markup {
     let (word, sentence) = cause::gate(results.gate.action);
     html! {
         section aria-labelledby="gate" {
@@ -179,6 +187,7 @@ fn gate(results: &CommitResults) -> Markup {
                 } @else {
                     p.gate { span class={ "chip gate " (results.gate.action.as_str()) } { (word) } " " (sentence) }
                 }
+                @if let Some(decided) = decisions.iter().map(|(_, decisions)| decisions).find(|decisions| decisions.is_some()) { (decided.judged_since()) }
                 p.facts {
                     @for (of, tests) in results.gate.by_cause.counts() {
                         @if tests > 0 { span { (cause::chip(of)) " " b { (grouped(tests)) } } }
@@ -273,7 +282,7 @@ fn list(
     project: ProjectId,
     results: &CommitResults,
     failures: &[(CommitFailure, FailedError)],
-    decisions: &[(RunId, Decisions)],
+    (decisions, authors): (&[(RunId, Decisions)], &HashMap<i32, String>),
 ) -> Markup {
     let links_out = repository_links(results);
     let names: Vec<_> = failures
@@ -311,9 +320,9 @@ fn list(
                             (cause::bar(&failure.probabilities.by_cause()))
                             @if failure.status.is_failure() {
                                 @match &failure.breakage {
-                                    Some(breakage) => p { "failing since run " (breakage.first_failed.run_number) @if let Some(revision) = &breakage.first_failed.revision { " (" (commit(revision)) ")" } },
+                                    Some(breakage) => p { "failing since " (since_run(project, &breakage.first_failed, authors)) },
                                     None => {
-                                        p { "by this change: " b { (assay_domain::cause::band(failure.mine)) } }
+                                        p { "by this change: " b { (whose(failure.mine, failure.action)) } }
                                         p { (cause::action(failure.action)) }
                                     }
                                 }
@@ -358,11 +367,11 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
                 @for of in changes {
                     div.box {
                         p.sub { a href=(links::run(project, &of.run.id)) { "Run " (of.run.run_number) } }
-                        (list_of(project, "no longer reported", &of.no_longer_reported))
-                        (list_of(project, "newly skipped", &of.newly_skipped))
-                        (list_of(project, "newly failing", &of.broken))
-                        (list_of(project, "repaired", &of.repaired))
-                        (list_of(project, "new", &of.added))
+                        (list_of(project, "no longer reported", &of.no_longer_reported, true))
+                        (list_of(project, "newly skipped", &of.newly_skipped, true))
+                        (list_of(project, "newly failing", &of.broken, true))
+                        (list_of(project, "repaired", &of.repaired, false))
+                        (list_of(project, "new", &of.added, false))
                         @if of.slower.total > 0 {
                             details.plain {
                                 summary { b { (grouped(of.slower.total)) } " slower" }
@@ -379,7 +388,7 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
                         @if of.renamed.total > 0 {
                             details.plain {
                                 summary { b { (grouped(of.renamed.total)) } " renamed" }
-                                ul { @for test in &of.renamed.tests { li { bdi { (test.from.name) } " is now " bdi { (test.to.name) } } } }
+                                ul { @for test in &of.renamed.tests { li { bdi { (test.from.name) } @if test.guessed { " is probably now " } @else { " is now " } bdi { (test.to.name) } } } }
                             }
                         }
                     }
@@ -389,10 +398,11 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
     }
 }
 
-fn list_of(project: ProjectId, words: &str, changed: &ChangedTests) -> Markup {
+/// The tests with a change. Those that a reviewer must see are not folded.
+fn list_of(project: ProjectId, words: &str, changed: &ChangedTests, is_open: bool) -> Markup {
     html! {
         @if changed.total > 0 {
-            details.plain {
+            details.plain open[is_open] {
                 summary { b { (grouped(changed.total)) } " " (words) }
                 ul {
                     @for test in &changed.tests {

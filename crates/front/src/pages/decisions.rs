@@ -22,7 +22,7 @@ impl Decisions {
 
     /// Every decision in a sentence with its time.
     pub(super) fn sentences(&self, now: Timestamp) -> Markup {
-        html! { @for decision in &self.0 { p { (sentence(decision)) ", " (when(decision.decision.decided_at, now)) "." } } }
+        html! { @for decision in &self.0 { p { (when(decision.decision.decided_at, now)) ": " (sentence(decision)) "." } } }
     }
 
     /// The same as a section of a page.
@@ -30,9 +30,23 @@ impl Decisions {
         html! {
             @if !self.0.is_empty() {
                 section aria-labelledby="decisions" {
-                    h2 #decisions { "The gate in CI" }
+                    h2 #decisions { "What the gate decided in CI" }
                     div.box { (self.sentences(now)) }
                 }
+            }
+        }
+    }
+
+    /// Whether a gate decided.
+    pub(super) const fn is_some(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// That the judgement of a page is not the one of the gate; empty without a decision.
+    pub(super) fn judged_since(&self) -> Markup {
+        html! {
+            @if !self.0.is_empty() {
+                p.sub { "This is judged with every result that is stored now. The gate decided in CI with those of its time." }
             }
         }
     }
@@ -46,7 +60,7 @@ impl Decisions {
     pub(super) fn mark(&self, test_name: &str, file_path: Option<&str>) -> Markup {
         html! {
             @if let Some(excused) = self.excuse(test_name, file_path) {
-                p.why { span.chip.excused { "Excused" } " in CI as " (cause::cause(excused.cause)) ": " bdi { (excused.reason) } "." }
+                p.why { span.chip.excused { "Excused" } " in CI, then as " (cause::cause(excused.cause)) ": " bdi { (excused.reason) } "." }
             }
         }
     }
@@ -142,7 +156,7 @@ mod tests {
         ]);
         let mark = decisions.mark("a", Some("cart.test.ts")).into_string();
         assert!(
-            mark.contains("as Flake: <bdi>a &lt;b&gt; often fails</bdi>"),
+            mark.contains("then as Flake: <bdi>a &lt;b&gt; often fails</bdi>"),
             "{mark}"
         );
         assert!(decisions.has_excused("b", Some("cart.test.ts")));

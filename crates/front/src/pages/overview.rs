@@ -30,7 +30,7 @@ use maud::{Markup, html};
 
 use super::{
     first_run,
-    parts::{commit, count, ended, failing_since, when},
+    parts::{count, failing_since, newest_commit, when},
     rows,
 };
 use crate::{
@@ -90,7 +90,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         p { "Verdicts: " (words::headline(broken.tests, failing.tests, flaky.tests)) "." }
         p.sub {
-            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_runs(id, &runs, &history.stable_branch, view.now))
+            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_commits(id, &runs, &history.stable_branch, view.now))
         }
         section.tiles aria-label="Summary" {
             (broken.tile(id, "broken", "their code fails, run after run"))
@@ -252,30 +252,20 @@ impl Group {
     }
 }
 
-/// How the newest run of the stable branch ended, and which run is newer.
-fn newest_runs(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
-    let link = |run: &RunRow| {
-        html! {
-            @match run.revision() {
-                Some(revision) => { "commit " a href=(links::commit(project, revision)) { (commit(revision)) } },
-                None => a href=(links::run(project, &run.id)) { "run " (run.run_number) },
-            }
-        }
-    };
-    let on_stable = newest_first
-        .iter()
-        .find(|run| run.branch.as_deref() == Some(stable));
-    let newer = newest_first
-        .first()
-        .filter(|run| on_stable.is_none_or(|stable| stable.id != run.id));
+/// How the newest commit of the stable branch ended, and which commit is newer.
+fn newest_commits(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
+    let all: Vec<&RunRow> = newest_first.iter().collect();
+    let is_stable = |run: &&RunRow| run.branch.as_deref() == Some(stable);
+    let on_stable: Vec<&RunRow> = newest_first.iter().filter(is_stable).collect();
+    let newer = newest_first.first().filter(|run| !is_stable(run));
     html! {
-        @if let Some(run) = on_stable {
-            "Newest on the stable branch " code { bdi { (stable) } } ": " (link(run)) ", " b { (ended(run)) } ", " (when(run.started_at, now)) ". "
+        @if let Some(newest) = newest_commit(project, &on_stable, now) {
+            "Newest on the stable branch: " (newest) ". "
         } @else {
             "Stable branch " code { bdi { (stable) } } ". "
         }
-        @if let Some(run) = newer {
-            "Newest of all: " (link(run)) @if let Some(branch) = &run.branch { " of " bdi { (branch) } } ", " (ended(run)) ", " (when(run.started_at, now)) "."
+        @if newer.is_some() && let Some(newest) = newest_commit(project, &all, now) {
+            "Newest of all: " (newest) "."
         }
     }
 }

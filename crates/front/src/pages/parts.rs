@@ -1,20 +1,25 @@
 //! Parts that several pages have: times, numbers, links, fields.
 
+use std::collections::HashMap;
+
 use actix_web::HttpRequest;
 use assay_components::words;
 use assay_domain::{
     id::{ProjectId, RunId},
     owners::Ownership,
-    page::Page as PagePlace,
-    run::{Outcome, RunRow},
+    page::{Page as PagePlace, PerPage},
+    period::{Days, Period},
+    project::Project,
+    run::{Outcome, RunQuery, RunRow},
     test::CandidateFiles,
     timestamp::Timestamp,
     verdict::FailingSince,
 };
+use assay_explain::commit::joined;
 use assay_listener::Pairs;
 use maud::{Markup, html};
 
-use crate::links;
+use crate::{error::FrontError, links, view::View};
 
 /// Most branches that a field suggests.
 const BRANCHES: usize = 100;
@@ -65,6 +70,35 @@ pub(super) fn failing_since(
     }
 }
 
+/// The authors of the newest runs of the stable branch, by the numbers of the runs.
+pub(super) fn authors(
+    view: &View<'_>,
+    project: &Project,
+    stable: &str,
+) -> Result<HashMap<i32, String>, FrontError> {
+    let query = RunQuery {
+        branch: Some(stable.to_owned()),
+        ..RunQuery::newest(Period::ending(view.now, Days::Thirty), PerPage::Fifty)
+    };
+    let runs = view.store.runs(project, &query)?.runs.into_iter();
+    Ok(runs
+        .filter_map(|run| Some((run.run_number, run.author_name?)))
+        .collect())
+}
+
+/// The run since which a test fails, in short: with its commit, author and day.
+pub(super) fn since_run(project: ProjectId, since: &FailingSince, authors: &HashMap<i32, String>) -> Markup {
+    html! {
+        @match since.run_id.parse::<RunId>() {
+            Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
+            Err(_) => { "run " (since.run_number) },
+        }
+        @if let Some(revision) = &since.revision { " (" (commit(revision)) ")" }
+        @if let Some(author) = authors.get(&since.run_number) { " by " bdi { (author) } }
+        ", " (words::day(since.started_at))
+    }
+}
+
 /// A number of the database as text.
 pub(super) fn count(number: u64, noun: &str) -> String {
     words::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
@@ -94,6 +128,33 @@ pub(super) fn ended(run: &RunRow) -> &'static str {
         Some(Outcome::Failed) => "failed",
         None => "incomplete",
     }
+}
+
+/// The newest commit of these runs with the outcome of all its suites, such as `commit 3fa9c1d2, failed in 1 of 2 suites`.
+/// A run without a commit stands for itself.
+pub(super) fn newest_commit(project: ProjectId, newest_first: &[&RunRow], now: Timestamp) -> Option<Markup> {
+    let newest_first = newest_first.iter().map(|run| RunRow::clone(run)).collect();
+    let suites = joined(newest_first)?.runs;
+    let newest = suites.first()?;
+    let number = |status| suites.iter().filter(|run| run.status == status).count();
+    let (failed, open) = (number(Some(Outcome::Failed)), number(None));
+    let of = |number: usize, word: &str| match suites.len() {
+        1 => word.to_owned(),
+        all => format!("{word} in {number} of {all} suites"),
+    };
+    let outcome = match (failed, open) {
+        (1.., _) => of(failed, "failed"),
+        (0, 1..) => of(open, "incomplete"),
+        (0, 0) => "passed".to_owned(),
+    };
+    Some(html! {
+        @match newest.revision() {
+            Some(revision) => { "commit " a href=(links::commit(project, revision)) { (commit(revision)) } },
+            None => a href=(links::run(project, &newest.id)) { "run " (newest.run_number) },
+        }
+        @if let Some(branch) = &newest.branch { " of " bdi { (branch) } }
+        ", " b { (outcome) } ", " (when(newest.started_at, now))
+    })
 }
 
 /// The mark of an error that was first seen in these days.

@@ -15,10 +15,7 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::{
-    first_run,
-    parts::{ended, when},
-};
+use super::{first_run, parts::newest_commit};
 use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
@@ -147,8 +144,8 @@ impl Card<'_> {
                 }
                 p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
                 p.sub {
-                    @match runs.first() {
-                        Some(run) => { "Last run " a href=(links::run(entry.id, &run.id)) { "#" (run.run_number) } ", " (ended(run)) ", " (when(run.started_at, view.now)) },
+                    @match newest_commit(entry.id, &runs.iter().collect::<Vec<_>>(), view.now) {
+                        Some(newest) => { "Newest: " (newest) },
                         None => "No run in the last 30 days",
                     }
                 }

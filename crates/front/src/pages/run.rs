@@ -97,7 +97,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (head(project.id, &run, &repository_links, view.now))
         (report_errors(&run))
         (decisions.section(view.now))
-        @if run.counts.failed > 0 { (causes.gate(|mode| shown.address(shown.filter, None, mode))) }
+        @if run.counts.failed > 0 { (causes.gate(&decisions, |mode| shown.address(shown.filter, None, mode))) }
         section aria-labelledby="tests" {
             h2 #tests { "Tests" }
             (shown.controls(&run))

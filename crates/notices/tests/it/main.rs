@@ -9,6 +9,7 @@
     reason = "the helpers of tests end by panics, as tests do"
 )]
 
+mod arrives;
 mod flapping;
 mod interrupted;
 mod month;

@@ -1,5 +1,7 @@
 //! A month of three projects.
 
+use std::collections::BTreeMap;
+
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::world::{HOUR, Inbox, MINUTE, Run, START, World};
@@ -29,6 +31,8 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
         let inbox = Inbox::default();
         let mut random = StdRng::seed_from_u64(17 + u64::try_from(place).unwrap());
         let mut broken: Option<Breakage> = None;
+        // The failures of each run in the order of arrival, and the tests of each breakage.
+        let (mut runs, mut planted): (Vec<usize>, BTreeMap<String, usize>) = (Vec::new(), BTreeMap::new());
         let between = 24 * HOUR / RUNS_A_DAY;
         for number in 0..DAYS * RUNS_A_DAY {
             let at = START.plus_ms(number * between);
@@ -50,6 +54,11 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
                     runs_left: random.random_range(1..7),
                     error: format!("breakage {place}-{number}"),
                 });
+                planted.extend(
+                    broken
+                        .iter()
+                        .map(|breakage| (breakage.error.clone(), breakage.tests)),
+                );
             }
             let mut failed = of_stable;
             if let Some(breakage) = &broken {
@@ -65,6 +74,7 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
                 tests: TESTS,
                 failed,
             };
+            runs.push(failed.len());
             world.import(project, &run("main", failed), at);
             world.pass(&inbox, at.plus_ms(MINUTE));
             if is_planted {
@@ -87,6 +97,7 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
                     failed.push((test, format!("change {place}-{number}-{place_in_day}")));
                 }
                 failed_runs += usize::from(!failed.is_empty());
+                runs.push(failed.len());
                 let branch = format!("topic-{}-{place_in_day}", number / 3);
                 let at = at.plus_ms(between / (BRANCH_RUNS + 1) * place_in_day);
                 world.import(project, &run(&branch, failed), at);
@@ -101,7 +112,32 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
         }
         world.pass(&inbox, START.plus_ms(DAYS * 24 * HOUR + HOUR));
         assert_eq!(world.unsettled(project), 0);
-        messages += inbox.lock().unwrap().len();
+        let sent = inbox.lock().unwrap();
+        messages += sent.len();
+        let mut told: BTreeMap<String, usize> = BTreeMap::new();
+        for group in sent.iter().flat_map(|(_, content)| &content.groups) {
+            let sentence = &group.sentence;
+            let error = group
+                .error
+                .as_ref()
+                .and_then(|error| planted.get_key_value(error));
+            if let Some((error, tests)) = error.filter(|_| sentence.contains(" broke")) {
+                assert!(
+                    sentence.starts_with(&format!("{tests} test")),
+                    "{tests}: {sentence}"
+                );
+                assert!(sentence.contains(" by Ada"), "{sentence}");
+                *told.entry(error.clone()).or_default() += 1;
+            }
+            if let Some((_, run)) = sentence.split_once("passes again on main as of run ") {
+                let run: usize = run.split(' ').next().unwrap().parse().unwrap();
+                assert_eq!(runs[run - 1], 0, "{sentence}");
+            }
+        }
+        assert!(
+            planted.keys().all(|error| told.get(error) == Some(&1)),
+            "{planted:?}\n{told:?}"
+        );
     }
     println!(
         "{breakages} breakages, {failed_runs} failed runs ({failed_stable_runs} on the stable branch), {messages} messages"

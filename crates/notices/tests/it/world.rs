@@ -16,7 +16,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_flakiness::Engine;
-use assay_notices::{Channel, Content, Notifier, Outgoing, Receipt, Scope, SendError, Target};
+use assay_notices::{Channel, Content, DigestTimes, Notifier, Outgoing, Receipt, Scope, SendError, Target};
 use assay_repository::Database;
 use assay_testkit::TestDatabase;
 
@@ -96,13 +96,23 @@ impl World {
 
     /// The same by a clock.
     pub(crate) fn pass_by(&self, inbox: &Inbox, clock: &dyn Fn() -> Timestamp) {
+        self.pass_with(inbox, None, clock);
+    }
+
+    /// The same with a digest.
+    pub(crate) fn pass_with(
+        &self,
+        inbox: &Inbox,
+        digest: Option<DigestTimes>,
+        clock: &dyn Fn() -> Timestamp,
+    ) {
         let engine = Engine::default();
         let target = Target {
             name: "memory".to_owned(),
             scope: Scope::All,
             events: ChatEvent::ALL.to_vec(),
             quiet: None,
-            digest: None,
+            digest,
             channel: Box::new(Memory(Arc::clone(inbox))),
         };
         let report = Notifier::new(&self.store, &engine, None, vec![target], || 0.0)
@@ -153,6 +163,7 @@ impl Run {
             context: RunContext {
                 branch: Some(self.branch.clone()),
                 commit_sha: Some(self.commit.clone()),
+                author_name: Some("Ada".to_owned()),
                 ..RunContext::default()
             },
             sender: Sender::default(),

@@ -43,6 +43,21 @@ fn outside_of_ci_the_context_is_empty() {
 }
 
 #[test]
+fn a_merge_queue_of_github_names_its_pull_request() {
+    for (reference, number) in [
+        ("refs/heads/gh-readonly-queue/main/pr-5-0123abcd", Some(5)),
+        (
+            "refs/heads/gh-readonly-queue/release/2.0/pr-17-0123abcd",
+            Some(17),
+        ),
+        ("refs/heads/fix/pr-5-it", None),
+    ] {
+        let ci = detected(&format!("CI=true\nGITHUB_ACTIONS=true\nGITHUB_REF={reference}"));
+        assert_eq!(ci.context.pull_request_number, number, "{reference}");
+    }
+}
+
+#[test]
 fn a_pull_request_on_github_is_tested_at_its_head() {
     let env = String::from_utf8(support::file("playwright/github-env.txt").bytes).unwrap();
     let event = String::from_utf8(support::file("playwright/github-event-pull_request.json").bytes).unwrap();

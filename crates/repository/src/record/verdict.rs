@@ -1,6 +1,7 @@
 //! Judges a project's history and stores the verdicts that changed.
 
 mod edges;
+mod flakes;
 mod last;
 mod rows;
 
@@ -24,7 +25,7 @@ use uuid::Uuid;
 
 pub(crate) use edges::EdgeRecording;
 
-use edges::JudgedEdges;
+use edges::{JudgedEdges, JudgedTests};
 use rows::{Changes, Rows};
 
 use crate::{
@@ -142,11 +143,19 @@ impl ProjectJudgement {
         let statuses = rows.verdicts.iter();
         let statuses = statuses.map(|(test, verdict)| (*test, before(test), verdict.status));
         let changed_statuses: Vec<_> = statuses.filter(|(_, from, to)| from != to).collect();
-        let may_be_broken = |test| {
-            let verdict = rows.verdicts.get(&test);
-            verdict.is_none_or(|verdict| edges::may_be_broken(verdict.status, verdict.own.broken_probability))
+        let judged = JudgedTests {
+            status: &|test| {
+                let verdict = rows.verdicts.get(&test);
+                verdict.map_or(VerdictStatus::InsufficientData, |verdict| verdict.status)
+            },
+            is_red: &|test| {
+                let verdict = rows.verdicts.get(&test);
+                verdict.is_none_or(|verdict| edges::is_red(verdict.status, &verdict.own))
+            },
+            changes: &changed_statuses,
+            imported: import_changes.run,
         };
-        let edges = JudgedEdges::of(&history, now, &changed_statuses, may_be_broken);
+        let edges = JudgedEdges::of(connection, project, &history, now, &judged)?;
         let stored_count = stored.verdicts.len();
         let mut changes = rows.changes(connection, project, stored)?;
         changes.verdicts += unknown.len();

@@ -96,7 +96,7 @@ fn a_judgement_writes_one_edge_for_each_change_on_the_stable_branch() {
     );
     assert!(found.iter().all(|edge| edge.judged_at == NOW.plus_ms(2 * MINUTE)));
 
-    // The same state again is no edge. The passed run is one, and the flaky test with it.
+    // The same state again is no edge. The passed run is one, and the repaired test with it.
     import(
         &world,
         &report("worse").at(7 * HOUR).test("x", "f").test("y", "p"),
@@ -110,7 +110,7 @@ fn a_judgement_writes_one_edge_for_each_change_on_the_stable_branch() {
     );
     assert_eq!(
         events(&edges(&world)[3..]),
-        [ChatEvent::RunRecovered, ChatEvent::TestFlaky]
+        [ChatEvent::RunRecovered, ChatEvent::TestResolved]
     );
 }
 
@@ -169,10 +169,7 @@ fn branches_and_projects_without_events_write_no_edge() {
     import(&silent, &report("still").at(7 * HOUR).test("x", "f"), 2);
     assert_eq!(edges(&silent), []);
     import(&silent, &report("fixed").at(6 * HOUR).test("x", "p"), 3);
-    assert_eq!(
-        events(&edges(&silent)),
-        [ChatEvent::RunRecovered, ChatEvent::TestFlaky]
-    );
+    assert_eq!(events(&edges(&silent)), [ChatEvent::RunRecovered]);
 }
 
 #[test]
@@ -308,15 +305,15 @@ fn the_last_edge_of_a_problem_is_kept_longer_than_others() {
     store.settle(id, &[0, 1, 2], &[], NOW).unwrap();
     assert_eq!(kept(8), [0, 1, 2]);
     assert_eq!(kept(9), [2], "the suite's edge and that of the error are old");
-    // The suite recovers, and the test is flaky: that is its last edge.
+    assert_eq!(kept(90), [2]);
+    // The suite recovers, and the test with it: its problem is over.
     import(&world, &report("good").at(7 * HOUR).test("x", "p"), 3);
-    let flaky = edges(&world).last().unwrap().number;
+    let resolved = edges(&world).last().unwrap().number;
     store
-        .settle(id, &[flaky], &[flaky - 1], NOW.plus_days(9))
+        .settle(id, &[resolved], &[resolved - 1], NOW.plus_days(9))
         .unwrap();
-    assert_eq!(kept(18), [flaky]);
-    assert_eq!(kept(99), [flaky]);
-    assert_eq!(kept(100), [0; 0]);
+    assert_eq!(kept(17), [resolved]);
+    assert_eq!(kept(18), [0; 0]);
 }
 
 #[test]

@@ -32,6 +32,9 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
     let misspelt = json!({"failures": [{"test": "cart > wobles"}]});
     let misspelt = agents.answer("explain_failures", misspelt);
     assert_eq!(misspelt["similar"][0]["test"], "cart > wobles");
+    // Nothing was judged, which is no action.
+    assert_eq!(misspelt.get("gate"), None, "{misspelt:#}");
+    assert!(text(&misspelt["says"]).contains("no action"), "{misspelt:#}");
     assert_eq!(misspelt["similar"][0]["stored"][0], name("wobbles"));
     let of = |test: &str| {
         let failures = judged["failures"].as_array().unwrap();

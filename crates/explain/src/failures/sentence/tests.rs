@@ -1,11 +1,11 @@
 use assay_domain::{
-    cause::Knowledge,
+    cause::{Action, Cause, Knowledge},
     observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
     timestamp::{DAY_MS, Timestamp},
 };
-use assay_flakiness::{Diagnose as _, Engine, ErrorTexts};
+use assay_flakiness::{Diagnose as _, Engine, ErrorTexts, FailureCause};
 
-use super::explanation;
+use super::{super::own_new_tests, explanation, gate};
 
 /// Forty runs of `main`, four a day; the test of the same number failed in each of the `failing` ones. Then test 0
 /// fails.
@@ -125,4 +125,110 @@ fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
 fn with_hindsight_no_streaks_are_counted() {
     let sentence = sentence(12, Some("main"), Knowledge::Hindsight);
     assert_eq!(sentence, "No other failure in 40 runs on good code");
+}
+
+/// 14 green runs of main with 20 tests, then a branch whose runs have another test.
+fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
+    let run = |number: u32, branch: &str, revision: &str, tests: u32, fails: bool| RunObservations {
+        present: (0..tests).collect(),
+        failures: fails
+            .then_some(Failure {
+                test: 20,
+                recovered: false,
+                failed_attempts: 1,
+                lost_ms: None,
+            })
+            .into_iter()
+            .collect(),
+        ..RunObservations::of(RunFacts {
+            id: format!("run-{number}").into(),
+            number: i32::try_from(number).unwrap(),
+            started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
+            branch: Some(branch.into()),
+            revision: Some(revision.into()),
+            variant: "".into(),
+        })
+    };
+    let main = (1..=14).map(|number| run(number, "main", &format!("{number:08}"), 20, false));
+    let branch = (15..).zip(of_branch);
+    let branch = branch.map(|(number, (revision, fails))| run(number, "topic", revision, 21, *fails));
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 21,
+        runs: main.chain(branch).collect(),
+    };
+    let last = history.runs.last().unwrap().run.clone();
+    let engine = Engine::default();
+    let texts = ErrorTexts::new();
+    let mut causes = engine.causes_of_run(
+        &history,
+        &texts,
+        last.number,
+        Knowledge::AtTheTime,
+        last.started_at,
+    );
+    own_new_tests(&history, &mut causes);
+    (history, causes)
+}
+
+#[test]
+fn a_new_test_that_fails_is_named_as_new_and_is_no_flake() {
+    for (runs, cause, action) in [
+        (&[("a", true)][..], Cause::ThisChange, Action::Block),
+        (
+            &[("a", true), ("b", true), ("c", true)],
+            Cause::EarlierOnBranch,
+            Action::Block,
+        ),
+        // It has shown that it fails on the same code.
+        (&[("a", false), ("a", true)], Cause::Flake, Action::Pass),
+    ] {
+        let (history, causes) = with_new_test(runs);
+        let sentence = explanation(&history, &causes[0], Knowledge::AtTheTime);
+        assert!(sentence.starts_with("New test: "), "{sentence}");
+        assert_eq!(gate::cause(&causes[0]), cause, "{runs:?}: {causes:?}");
+        if cause != Cause::Flake {
+            assert_eq!(gate::gate(&causes).action, action, "{runs:?}: {causes:?}");
+            assert!(!sentence.contains("good code"), "{sentence}");
+        }
+    }
+}
+
+#[test]
+fn the_strongest_action_of_the_failures_is_that_of_the_run() {
+    let (_, one) = with_new_test(&[("a", true)]);
+    for mines in [
+        &[0.01, 0.02][..],
+        &[0.03, 0.03],
+        &[0.5, 0.5, 0.5, 0.5],
+        &[0.01, 0.95],
+        &[0.04],
+    ] {
+        let causes: Vec<FailureCause> = (0..)
+            .zip(mines)
+            .map(|(test, mine)| {
+                let mut cause = one[0].clone();
+                cause.test = test;
+                cause.probabilities.this_change = *mine;
+                cause.probabilities.flake = 1.0 - mine;
+                cause.probabilities.environment = 0.0;
+                cause.probabilities.broken_before = 0.0;
+                cause.probabilities.earlier_on_branch = 0.0;
+                cause
+            })
+            .collect();
+        let actions = gate::Actions::of([&causes]);
+        let order = [Action::Pass, Action::Rerun, Action::Block];
+        let place = |action: Action| order.iter().position(|other| *other == action);
+        let strongest = mines
+            .iter()
+            .map(|mine| actions.of_failure(*mine))
+            .max_by_key(|action| place(*action));
+        assert_eq!(strongest, Some(gate::gate(&causes).action), "{mines:?}");
+        for mine in mines {
+            let action = actions.of_failure(*mine);
+            let is_unlikely = gate::whose(*mine, action).starts_with("unlikely");
+            assert_eq!(is_unlikely, action == Action::Pass, "{mines:?}");
+        }
+    }
 }

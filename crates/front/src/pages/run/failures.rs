@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use assay_components::{cause, figures, name, words};
 use assay_domain::{
-    cause::{Knowledge, band},
+    cause::Knowledge,
     id::{ProjectId, RunId},
     owners::OwnerFilter,
     page::Page,
@@ -18,6 +18,7 @@ use assay_domain::{
 use assay_explain::{
     failures::{
         Breakage, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
+        whose,
     },
     stable_branch::StableBranchState,
 };
@@ -27,7 +28,7 @@ use super::{Decisions, RepositoryLinks, first_line};
 use crate::{
     error::FrontError,
     links,
-    pages::parts::{commit, grouped, owners_in_words},
+    pages::parts::{authors, grouped, owners_in_words, since_run},
     view::View,
 };
 
@@ -37,8 +38,9 @@ const MOST_LINKED_RUNS: usize = 3;
 /// Tests per page with causes.
 const PER_PAGE_WITH_CAUSES: u32 = 30;
 
-/// The gate of a run, and one page of its failed or recovered tests with their causes.
-pub(super) struct Causes(RunFailures, Arc<StableBranchState>);
+/// The gate of a run, one page of its failed or recovered tests with their causes, the state of the stable branch, and the
+/// authors of its runs.
+pub(super) struct Causes(RunFailures, Arc<StableBranchState>, HashMap<i32, String>);
 
 impl Causes {
     /// Reads one page, from 1, of the listed failures, or of those of an owner.
@@ -59,12 +61,17 @@ impl Causes {
         };
         let explained = run_failures(view.store, view.engine, project, &query, view.now)?;
         let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
-        let stable = in_snapshot(view.store, project, |snapshot| {
+        let (stable, branch) = in_snapshot(view.store, project, |snapshot| {
             let history = snapshot.observations(window.0, window.1)?;
-            StableBranchState::in_snapshot(snapshot, &history, window)
+            let state = StableBranchState::in_snapshot(snapshot, &history, window)?;
+            Ok((state, history.stable_branch.to_string()))
         })?;
         let explained = explained.ok_or(FrontError::RunNotFound)?;
-        Ok(Self(explained, stable))
+        let authors = match explained.on_stable {
+            true => authors(view, project, &branch)?,
+            false => HashMap::new(),
+        };
+        Ok(Self(explained, stable, authors))
     }
 
     /// The position of this page in the list.
@@ -86,7 +93,11 @@ impl Causes {
     }
 
     /// The gate of the run, and the number of its failures by cause. `address` returns the page's address in a mode.
-    pub(super) fn gate(&self, address: impl Fn(Option<&'static str>) -> String) -> Markup {
+    pub(super) fn gate(
+        &self,
+        decisions: &Decisions,
+        address: impl Fn(Option<&'static str>) -> String,
+    ) -> Markup {
         let (word, sentence) = cause::gate(self.0.gate.action);
         let hindsight = Knowledge::Hindsight.as_str();
         let is_hindsight = self.0.mode == Knowledge::Hindsight;
@@ -99,6 +110,7 @@ impl Causes {
                     } @else {
                         p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
                     }
+                    (decisions.judged_since())
                     @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
                     p.facts {
                         @for (cause_of_tests, tests) in self.0.gate.by_cause.counts() {
@@ -118,15 +130,7 @@ impl Causes {
 
     /// When a test began to fail on the stable branch, and whether it still does.
     fn breakage(&self, project: ProjectId, failure: &ExplainedFailure, breakage: &Breakage) -> Markup {
-        let run = |since: &FailingSince| {
-            html! {
-                @match since.run_id.parse::<RunId>() {
-                    Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
-                    Err(_) => { "run " (since.run_number) },
-                }
-                @if let Some(revision) = &since.revision { " (" (commit(revision)) ")" }
-            }
-        };
+        let run = |since: &FailingSince| since_run(project, since, &self.2);
         html! {
             p { "failing since " (run(&breakage.first_failed)) }
             @if let Some(passed) = &breakage.last_passed { p { "passed last in " (run(passed)) } }
@@ -186,7 +190,7 @@ impl Causes {
                                     @match &failure.breakage {
                                         Some(breakage) => (self.breakage(project, failure, breakage)),
                                         None => {
-                                            p { "by this change: " b { (band(failure.mine)) } }
+                                            p { "by this change: " b { (whose(failure.mine, failure.action)) } }
                                             p { (cause::action(failure.action)) }
                                         }
                                     }

@@ -2,25 +2,29 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
 use assay_domain::{
-    observation::{History, RunObservations},
+    observation::{Failure, History, RunObservations},
     settings::ChatEvent,
     timestamp::Timestamp,
     verdict::VerdictStatus,
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-    dsl::min,
+    dsl::{min, not},
 };
 use uuid::Uuid;
 
-use crate::db::{
-    column::{At, int},
-    schema::{attempt, edge, project as projects},
+use super::flakes::Crowds;
+use crate::{
+    db::{
+        column::{At, int},
+        schema::{attempt, edge, project as projects},
+    },
+    read::verdict_block::OwnFigures,
 };
 
 /// Most edges of one judgement. A message counts the failed tests of a run itself, so it needs no edge for each.
@@ -28,19 +32,18 @@ const MOST_EDGES: usize = 2_000;
 /// Most suites whose state is kept between judgements.
 const MOST_SUITES: usize = 1_000;
 
-/// The probability of broken code from which a failed test makes its suite fail.
-const LEAST_BROKEN: f64 = 0.5;
-/// The number of failed tests that make a suite fail whatever their verdicts are, as for the gate.
-const CROWD: usize = 10;
+/// The probability from which broken code, or a flaky test, is likely.
+const LIKELY: f64 = 0.5;
 
-/// Whether a test that failed in the newest run shows broken code, by its new verdict and P(its code is broken).
-pub(super) fn may_be_broken(status: VerdictStatus, broken: Option<f64>) -> bool {
+/// Whether a test that failed in the newest run makes its suite fail, by its new verdict: the failure probably comes from
+/// the code or the environment, and not from the test.
+pub(super) fn is_red(status: VerdictStatus, of: &OwnFigures) -> bool {
     match status {
         VerdictStatus::Flaky => false,
         // Too few runs to know better.
         VerdictStatus::InsufficientData => true,
         VerdictStatus::Healthy | VerdictStatus::Failing | VerdictStatus::Broken => {
-            broken.is_none_or(|broken| broken >= LEAST_BROKEN)
+            of.flake_score < LIKELY || of.broken_probability.is_none_or(|broken| broken >= LIKELY)
         }
     }
 }
@@ -54,13 +57,13 @@ pub(crate) enum EdgeRecording {
     KeepState,
 }
 
-/// The state of the stable branch in a judged history, and the changed verdicts.
+/// The state of the stable branch in a judged history, and the tests whose state changed.
 #[derive(Debug, Default)]
 pub(super) struct JudgedEdges {
     suites: BTreeMap<Arc<str>, SuiteState>,
     tests: Vec<TestChange>,
-    /// The numbers of the runs on the stable branch.
-    stable_runs: Vec<i32>,
+    /// The runs on the stable branch by their numbers.
+    stable_runs: BTreeMap<i32, Uuid>,
 }
 
 /// The newest complete run of a suite.
@@ -69,6 +72,9 @@ struct SuiteState {
     run: RunId,
     /// Whether it failed, apart from flaky tests.
     failed: bool,
+    /// Whether it failed apart from flaky tests, or a test fails that an edge called broken. A new verdict about the same
+    /// run never makes a failed suite pass.
+    still_fails: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +83,7 @@ struct RunId {
     number: i32,
 }
 
-/// A changed verdict that is an edge.
+/// A test whose state differs from what its last edge says.
 #[derive(Debug)]
 struct TestChange {
     event: ChatEvent,
@@ -95,21 +101,35 @@ struct Place {
     failing_since: Option<i32>,
 }
 
+/// The judged tests, as edges need them.
+pub(super) struct JudgedTests<'a> {
+    /// The new status of each test.
+    pub(super) status: &'a dyn Fn(i32) -> VerdictStatus,
+    /// Whether a test that failed in the newest run makes its suite fail.
+    pub(super) is_red: &'a dyn Fn(i32) -> bool,
+    /// The changed verdicts with the former and the new status.
+    pub(super) changes: &'a [(i32, VerdictStatus, VerdictStatus)],
+    /// The run that was imported.
+    pub(super) imported: Option<i32>,
+}
+
 impl JudgedEdges {
-    /// Reads a judged history. `changes` are the changed verdicts with the former and the new status, and `may_be_broken`
-    /// returns whether a test that failed in the newest run shows broken code.
+    /// Compares a judged history with what the last edges of its tests say.
     pub(super) fn of(
+        connection: &mut PgConnection,
+        project: Uuid,
         history: &History,
         now: Timestamp,
-        changes: &[(i32, VerdictStatus, VerdictStatus)],
-        may_be_broken: impl Fn(i32) -> bool,
-    ) -> Self {
+        judged: &JudgedTests<'_>,
+    ) -> QueryResult<Self> {
         let stable = history.stable();
         let mut suites: BTreeMap<Arc<str>, Vec<&RunObservations>> = BTreeMap::new();
-        let mut stable_runs = BTreeSet::new();
+        let mut stable_runs = BTreeMap::new();
         for observed in &history.runs {
             if stable.is(observed.run.branch.as_deref()) {
-                stable_runs.insert(observed.run.number);
+                if let Some(run) = run_id(observed) {
+                    stable_runs.insert(run.number, run.id);
+                }
                 if observed.ending.complete || observed.is_settled(now) {
                     suites
                         .entry(Arc::clone(&observed.run.variant))
@@ -121,38 +141,74 @@ impl JudgedEdges {
         for runs in suites.values_mut() {
             runs.sort_unstable_by_key(|observed| Reverse((observed.run.started_at, observed.run.number)));
         }
-        let tests = changes.iter().filter_map(|(test, from, to)| {
-            let change = TestChange {
-                event: event(*from, *to)?,
-                test: *test,
-                from: *from,
-                to: *to,
-                place: place(&suites, *test),
+        let edges = last_edges(connection, project)?;
+        let mut red = BTreeSet::new();
+        let mut states = BTreeMap::new();
+        for (suite, newest_first) in suites.iter().take(MOST_SUITES) {
+            let Some((newest, run)) = newest_first.first().and_then(|run| Some((run, run_id(run)?))) else {
+                continue;
             };
-            // A breakage of another branch is none.
-            let is_failing = change
-                .place
-                .as_ref()
-                .is_some_and(|place| place.failing_since.is_some());
-            (change.event != ChatEvent::TestBroken || is_failing).then_some(change)
-        });
-        let tests = tests.collect();
-        let suites = suites.iter().filter_map(|(suite, newest_first)| {
-            let newest = newest_first.first()?;
-            let failures = || newest.failures.iter().filter(|failure| !failure.recovered);
-            let state = SuiteState {
-                run: run_id(newest)?,
-                failed: newest.ending.failed_outside_tests
-                    || failures().count() >= CROWD
-                    || failures().any(|failure| may_be_broken(int(failure.test))),
-            };
-            Some((Arc::clone(suite), state))
-        });
-        Self {
-            suites: suites.take(MOST_SUITES).collect(),
-            tests,
-            stable_runs: stable_runs.into_iter().collect(),
+            let red_tests = red_tests(connection, project, newest, judged.is_red)?;
+            let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
+            let is_known = |failed: &&Failure| edges.get(&int(failed.test)) == Some(&ChatEvent::TestBroken);
+            let still_fails = failed || final_failures(newest).any(|failed| is_known(&failed));
+            red.extend(red_tests);
+            states.insert(
+                Arc::clone(suite),
+                SuiteState {
+                    run,
+                    failed,
+                    still_fails,
+                },
+            );
         }
+        let imported = history
+            .runs
+            .iter()
+            .filter(|run| Some(run.run.number) == judged.imported);
+        let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
+        candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
+        candidates.extend(
+            imported
+                .flat_map(|run| &run.failures)
+                .map(|failure| int(failure.test)),
+        );
+        let changed: HashSet<i32> = judged.changes.iter().map(|(test, ..)| *test).collect();
+        let crowds = Crowds::of(history);
+        let change = |test: i32| {
+            let place = place(&suites, test);
+            let edge = edges.get(&test).copied();
+            let (from, to) = (state(edge), (judged.status)(test));
+            let failing_since = place.as_ref().and_then(|place| place.failing_since);
+            let is_broken = to == VerdictStatus::Broken || red.contains(&test);
+            let event = match (edge, failing_since) {
+                (Some(ChatEvent::TestBroken), Some(_)) => None,
+                (Some(ChatEvent::TestBroken), None) => place.is_some().then_some(ChatEvent::TestResolved),
+                (_, Some(since)) if is_broken => {
+                    // A breakage that was there before edges were written is none.
+                    let began = place.as_ref().is_some_and(|place| place.run.number == since);
+                    (began || changed.contains(&test)).then_some(ChatEvent::TestBroken)
+                }
+                (Some(ChatEvent::TestFlaky), _) => {
+                    (to == VerdictStatus::Healthy).then_some(ChatEvent::TestResolved)
+                }
+                (_, _) => (to == VerdictStatus::Flaky && crowds.leave_evidence(history, test))
+                    .then_some(ChatEvent::TestFlaky),
+            }?;
+            let to = state(Some(event));
+            Some(TestChange {
+                event,
+                test,
+                from,
+                to,
+                place,
+            })
+        };
+        Ok(Self {
+            tests: candidates.into_iter().filter_map(change).collect(),
+            suites: states,
+            stable_runs,
+        })
     }
 
     /// Writes the edges, and the state that the next judgement compares with. The caller holds the project's lock.
@@ -172,7 +228,7 @@ impl JudgedEdges {
                 .values(rows)
                 .execute(connection)?;
         }
-        let failed: Vec<&str> = self.failed_suites().collect();
+        let failed: Vec<&str> = self.failed_suites(&before).collect();
         diesel::update(projects::table.find(project))
             .set((
                 projects::failed_suites.eq(failed),
@@ -183,8 +239,10 @@ impl JudgedEdges {
         Ok(())
     }
 
-    fn failed_suites(&self) -> impl Iterator<Item = &str> {
-        let failed = self.suites.iter().filter(|(_, state)| state.failed);
+    fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &str> {
+        let failed = self.suites.iter().filter(|(suite, state)| {
+            state.failed || state.still_fails && before.failed_suites.contains(&***suite)
+        });
         failed.map(|(suite, _)| &**suite)
     }
 
@@ -198,10 +256,14 @@ impl JudgedEdges {
     ) -> QueryResult<Vec<Row>> {
         let mut rows = Vec::new();
         for (suite, state) in &self.suites {
-            let event = match (before.failed_suites.contains(&**suite), state.failed) {
-                (false, true) => ChatEvent::RunFailed,
-                (true, false) => ChatEvent::RunRecovered,
-                (false, false) | (true, true) => continue,
+            let event = match (
+                before.failed_suites.contains(&**suite),
+                state.failed,
+                state.still_fails,
+            ) {
+                (false, true, _) => ChatEvent::RunFailed,
+                (true, _, false) => ChatEvent::RunRecovered,
+                (false, false, _) | (true, _, true) => continue,
             };
             rows.push(Row::of_run(event, suite, state.run, state.failed));
         }
@@ -212,7 +274,10 @@ impl JudgedEdges {
                 run_number: Some(number),
                 ..match newest {
                     Some((suite, state)) => Row::of_run(ChatEvent::NewError, suite, state.run, true),
-                    None => Row::of(ChatEvent::NewError, ""),
+                    None => Row {
+                        run_id: self.stable_runs.get(&number).copied(),
+                        ..Row::of(ChatEvent::NewError, "")
+                    },
                 }
             });
         }
@@ -241,7 +306,7 @@ impl JudgedEdges {
             .filter(attempt::signature.ge(before.judged_signatures))
             .filter(
                 attempt::run_number
-                    .eq_any(&self.stable_runs)
+                    .eq_any(self.stable_runs.keys())
                     .and(attempt::is_final),
             )
             .group_by(attempt::signature)
@@ -360,26 +425,70 @@ impl Row {
     }
 }
 
-/// The event of a changed verdict, if it is an edge.
-const fn event(from: VerdictStatus, to: VerdictStatus) -> Option<ChatEvent> {
-    match (from, to) {
-        (_, VerdictStatus::Broken) => Some(ChatEvent::TestBroken),
-        (_, VerdictStatus::Flaky) => Some(ChatEvent::TestFlaky),
-        (VerdictStatus::Broken | VerdictStatus::Flaky, VerdictStatus::Healthy) => {
-            Some(ChatEvent::TestResolved)
-        }
-        (
-            VerdictStatus::InsufficientData
-            | VerdictStatus::Healthy
-            | VerdictStatus::Failing
-            | VerdictStatus::Flaky
-            | VerdictStatus::Broken,
-            VerdictStatus::InsufficientData | VerdictStatus::Healthy | VerdictStatus::Failing,
-        ) => None,
+/// What an edge calls a test.
+const fn state(edge: Option<ChatEvent>) -> VerdictStatus {
+    match edge {
+        Some(ChatEvent::TestBroken) => VerdictStatus::Broken,
+        Some(ChatEvent::TestFlaky) => VerdictStatus::Flaky,
+        Some(
+            ChatEvent::TestResolved | ChatEvent::RunFailed | ChatEvent::RunRecovered | ChatEvent::NewError,
+        )
+        | None => VerdictStatus::Healthy,
     }
 }
 
-/// The newest run with a test on the stable branch, among the runs of each suite, the newest first.
+/// The event of the last edge of each test.
+fn last_edges(connection: &mut PgConnection, project: Uuid) -> QueryResult<HashMap<i32, ChatEvent>> {
+    let rows: Vec<(Option<i32>, String)> = edge::table
+        .filter(edge::project_id.eq(project))
+        .filter(edge::test.is_not_null().and(not(edge::is_cancelled)))
+        .distinct_on(edge::test)
+        .order((edge::test, edge::number.desc()))
+        .select((edge::test, edge::event))
+        .load(connection)?;
+    let known = rows.into_iter();
+    Ok(known
+        .filter_map(|(test, event)| Some((test?, event.parse().ok()?)))
+        .collect())
+}
+
+fn final_failures(observed: &RunObservations) -> impl Iterator<Item = &Failure> {
+    observed.failures.iter().filter(|failure| !failure.recovered)
+}
+
+/// The failed tests of a run that make its suite fail, with those that failed by the same error, whatever their verdicts.
+fn red_tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &RunObservations,
+    is_red: &dyn Fn(i32) -> bool,
+) -> QueryResult<BTreeSet<i32>> {
+    let failed = final_failures(run).map(|failure| int(failure.test));
+    let (mut red, others): (BTreeSet<i32>, BTreeSet<i32>) = failed.partition(|test| is_red(*test));
+    if red.is_empty() || others.is_empty() {
+        return Ok(red);
+    }
+    let errors: Vec<(i32, Option<i32>)> = attempt::table
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq(run.run.number))
+        .filter(attempt::started_at.eq(At(run.run.started_at)))
+        .filter(attempt::is_final.and(attempt::signature.is_not_null()))
+        .select((attempt::test, attempt::signature))
+        .load(connection)?;
+    let of_red: HashSet<Option<i32>> = errors
+        .iter()
+        .filter(|(test, _)| red.contains(test))
+        .map(|(_, error)| *error)
+        .collect();
+    let alike = errors
+        .iter()
+        .filter(|(test, error)| others.contains(test) && of_red.contains(error));
+    red.extend(alike.map(|(test, _)| *test));
+    Ok(red)
+}
+
+/// The newest run with a test on the stable branch, among the runs of each suite, the newest first. A suite in which it
+/// fails comes before one in which it passes.
 fn place(suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>, test: i32) -> Option<Place> {
     let test = u32::try_from(test).ok()?;
     let newest = suites.iter().filter_map(|(suite, newest_first)| {
@@ -387,8 +496,8 @@ fn place(suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>, test: i32) -> Optio
         let newest = ran.next()?;
         Some((suite, *newest, newest_first))
     });
-    let (suite, newest, newest_first) =
-        newest.max_by_key(|(_, newest, _)| (newest.run.started_at, newest.run.number))?;
+    let (suite, newest, newest_first) = newest
+        .max_by_key(|(_, newest, _)| (newest.failed(test), newest.run.started_at, newest.run.number))?;
     let mut results = newest_first.iter().filter(|observed| observed.ran(test));
     let failing_since = results
         .by_ref()
