@@ -27,7 +27,7 @@ use crate::{
     piece::Piece,
     playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile, whole_import},
-    robot, rspec, stable_names, tap, testng, trx, xml, xunit,
+    retries, robot, rspec, stable_names, tap, testng, trx, xml, xunit,
     zone::Clocks,
 };
 
@@ -45,6 +45,8 @@ pub struct Options<'a> {
     pub clocks: Clocks,
     /// Whether names keep the parts that change from run to run.
     pub keeps_written_names: bool,
+    /// Whether results of one name in a file are attempts of one execution although the report does not say so.
+    pub retries_as_attempts: bool,
     /// The memory for the reading and its result. If absent, it is bounded by the limits of reports only.
     pub memory: Option<&'a Arc<dyn Memory>>,
     /// Bytes of all files and of what the archives among them unpack to. If absent, the limit is 1 GiB.
@@ -306,11 +308,40 @@ fn read_within(
     let mut pieces = read_pieces(file, input, format, options.clocks)?;
     for piece in &mut pieces {
         memory::keep_rest_of(&piece.report);
+        if options.retries_as_attempts {
+            retries::join_all(&mut piece.report);
+        } else if may_hide_retries(format) {
+            let doubt = retries::warning(&piece.report, &file.name);
+            piece.report.warnings.extend(doubt);
+        }
         if !options.keeps_written_names {
             stable_names::apply(&mut piece.report, &file.name);
         }
     }
     Ok(pieces)
+}
+
+/// Whether some tools write retries into reports of a format without a mark.
+const fn may_hide_retries(format: Format) -> bool {
+    match format {
+        Format::Junit | Format::Ctrf | Format::Trx | Format::Nunit | Format::Xunit => true,
+        Format::Playwright
+        | Format::Jest
+        | Format::Go
+        | Format::Allure
+        | Format::Testng
+        | Format::Cucumber
+        | Format::Robot
+        | Format::Mocha
+        | Format::Mochawesome
+        | Format::Karate
+        | Format::PytestJson
+        | Format::Rspec
+        | Format::Tap
+        | Format::Dart
+        | Format::Libtest
+        | Format::Ctest => false,
+    }
 }
 
 /// The reports in a file of a known format. Together they are within one budget of memory.

@@ -14,7 +14,7 @@ use crate::{
     junit::names,
     limits, outcome,
     report::{Format, Report},
-    retry_name, text,
+    text,
     xml::{Document, Tag, append},
 };
 
@@ -184,17 +184,15 @@ impl<'a> Document<'a> for Run<'a> {
         self.cases.len()
     }
 
-    fn finish(mut self, input: &Input<'a>) -> Report {
+    fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Nunit);
         report.widen(input.time(&self.started_at), None);
         report.widen(input.time(&self.finished_at), None);
         let mut tests = Collector::for_results(self.cases.len());
-        retry_name::sort(&mut self.cases, |case| &case.full_name);
         for case in &self.cases {
             let attempt = case.attempt(input);
             report.widen(attempt.started_at, attempt.duration_ms);
-            let retry = retry_name::split(&case.full_name).1;
-            tests.add_retry(case.test(input), retry, vec![attempt]);
+            tests.add(case.test(input), vec![attempt]);
         }
         report.tests = tests.finish();
         report.mark_interrupted_by_tests();
@@ -249,10 +247,7 @@ impl Run<'_> {
 impl Case<'_> {
     /// Class > method with its arguments, as in TRX.
     fn test(&self, input: &Input<'_>) -> LocatedTest {
-        let (full, (name, _)) = (
-            retry_name::split(&self.full_name).0,
-            retry_name::split(&self.name),
-        );
+        let (full, name) = (&*self.full_name, &*self.name);
         let parts = full
             .strip_suffix(name)
             .and_then(|class| class.strip_suffix('.'))

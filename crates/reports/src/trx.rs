@@ -1,6 +1,9 @@
 //! Visual Studio test results (TRX).
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -14,7 +17,7 @@ use crate::{
     junit::names,
     limits, memory, outcome,
     report::{Format, Report},
-    retry_name, text, time,
+    retries, text, time,
     xml::{Document, Tag, append},
 };
 
@@ -172,9 +175,19 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(mut self, input: &Input<'a>) -> Report {
         let mut tests = Collector::for_results(self.results.len());
-        retry_name::sort(&mut self.results, |result| &result.name);
+        // The tool writes results in any order.
+        self.results
+            .sort_by_key(|result| retries::numbered(&result.name).map(|(_, number)| number));
+        let failed = |result: &&TestResult<'_>| result.status().is_some_and(AttemptStatus::is_failure);
+        let failed: HashSet<&str> = self
+            .results
+            .iter()
+            .filter(failed)
+            .map(|result| &*result.name)
+            .collect();
         for result in &self.results {
-            let (name, retry) = retry_name::split(&result.name);
+            let retried = retries::numbered(&result.name).filter(|(name, _)| failed.contains(name));
+            let name = retried.map_or(&*result.name, |(name, _)| name);
             let class = self.classes.get(&result.id).map_or("", |class| &**class);
             if !memory::charge(class.len()) {
                 break;
@@ -190,7 +203,14 @@ impl<'a> Document<'a> for Run<'a> {
                 test,
                 found_file: known_file.map(str::to_owned),
             };
-            tests.add_retry(test, retry, vec![result.attempt(input, &self.folder)]);
+            let attempts = vec![result.attempt(input, &self.folder)];
+            tests.add_or_join(test, attempts, |_, earlier, mut attempts| {
+                if retried.is_none() || earlier.last().is_none_or(|last| !last.status.is_failure()) {
+                    return Some(attempts);
+                }
+                earlier.append(&mut attempts);
+                None
+            });
         }
         let notices = self.notices.iter().take(limits::REPORT_ERRORS);
         let errors = notices.filter_map(|notice| {
