@@ -81,6 +81,16 @@ const FIELDS: [Field; 31] = [
         "A JSON array of at most 200 tests, each with `name` and `filePath`: the report is a rerun of these by a gate, and only their results are stored.",
         "[{\"name\": \"cart > pays\", \"filePath\": \"cart.test.ts\"}]",
     ),
+    Field(
+        "retriesAsAttempts",
+        "`true`: results of one name in a file are attempts of one test, for a tool whose retries the report does not mark.",
+        "true",
+    ),
+    Field(
+        "skipCached",
+        "`true`: files whose tests began more than 24 hours from the upload are left out. By default they get its time.",
+        "true",
+    ),
     Field("branch", "The branch.", "main"),
     Field(
         "commit",
@@ -475,7 +485,9 @@ impl Field {
         }
         match name {
             "startedAt" => schema["format"] = "date-time".into(),
-            "dryRun" | "failures" => schema["enum"] = json!(["true", "false"]),
+            "dryRun" | "failures" | "retriesAsAttempts" | "skipCached" => {
+                schema["enum"] = json!(["true", "false"])
+            }
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
             "mergeBase" => schema["pattern"] = "^[0-9A-Fa-f]{7,64}$".into(),
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),

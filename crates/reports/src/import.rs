@@ -28,7 +28,7 @@ use crate::{
     playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile, whole_import},
     retries, robot, rspec, stable_names, tap, testng, trx, xml, xunit,
-    zone::Clocks,
+    zone::{self, Clocks},
 };
 
 /// Options of an import.
@@ -47,6 +47,10 @@ pub struct Options<'a> {
     pub keeps_written_names: bool,
     /// Whether results of one name in a file are attempts of one execution although the report does not say so.
     pub retries_as_attempts: bool,
+    /// Whether the tests ran within a day of the import, unless a build cache or a wrong clock is at work.
+    pub are_new: bool,
+    /// Whether files that are older or newer than that are left out.
+    pub skips_cached: bool,
     /// The memory for the reading and its result. If absent, it is bounded by the limits of reports only.
     pub memory: Option<&'a Arc<dyn Memory>>,
     /// Bytes of all files and of what the archives among them unpack to. If absent, the limit is 1 GiB.
@@ -62,7 +66,11 @@ pub struct Options<'a> {
 /// The error of the first file that is too large, broken or of no known format. A file that is cut off is no error if
 /// it has a complete test. The report is then marked as interrupted.
 pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
-    merge(all_readable(files.as_ref(), options)?)
+    let mut pieces = all_readable(files.as_ref(), options)?;
+    if let Some(now) = options.clocks.now.filter(|_| options.are_new) {
+        zone::drop_far(&mut pieces, now, options.skips_cached);
+    }
+    merge(pieces)
 }
 
 /// The readable part of an import.

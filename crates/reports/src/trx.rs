@@ -34,6 +34,8 @@ pub(crate) struct Run<'a> {
     finished_at: Cow<'a, str>,
     /// The number of failed results in the summary.
     counted_failures: Option<f64>,
+    /// How the run ended, by the summary.
+    outcome: Cow<'a, str>,
     /// The text of an error of the run.
     notice: Option<Cow<'a, str>>,
     notices: Vec<Cow<'a, str>>,
@@ -134,6 +136,10 @@ impl<'a> Document<'a> for Run<'a> {
                 self.counted_failures = Some(counts.sum());
                 ElementKind::Other
             }
+            "ResultSummary" => {
+                self.outcome = value("outcome");
+                ElementKind::Other
+            }
             "RunInfo" if value("outcome") == "Error" => {
                 self.notice = Some(Cow::Borrowed(""));
                 ElementKind::Notice
@@ -227,6 +233,9 @@ impl<'a> Document<'a> for Run<'a> {
             ..Report::empty(Format::Trx)
         };
         report.check_header(input.name, self.counted_failures);
+        let ended_well = self.outcome.is_empty()
+            || outcome::status(outcome::TRX, &self.outcome) == Some(AttemptStatus::Passed);
+        report.check_summary(input.name, !ended_well, &self.outcome);
         report
     }
 }

@@ -79,6 +79,24 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Takes the marks that TestCafe appends to a name. `(unstable)` means that an attempt failed.
+    pub(super) fn take_marks_of_testcafe(&mut self) {
+        let mut name: &str = &self.name;
+        if let Some((before, _)) = name
+            .rsplit_once(" (screenshots: ")
+            .filter(|_| name.ends_with(')'))
+        {
+            name = before;
+        }
+        if let Some(stable) = name.strip_suffix(" (unstable)") {
+            name = stable;
+            self.is_flaky |= !self.has(ChildKind::Error);
+        }
+        if name.len() < self.name.len() {
+            self.name = Cow::Owned(name.to_owned());
+        }
+    }
+
     /// The class name; empty where there is none.
     pub(super) fn class(&self) -> &str {
         self.classname.as_deref().unwrap_or_default()

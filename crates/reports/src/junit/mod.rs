@@ -64,6 +64,13 @@ struct JunitReader<'a> {
     suites: Vec<Suite<'a>>,
     /// The open case, if any.
     case: Case<'a>,
+    /// The cases around it: busted writes cases inside of others.
+    outer_cases: Vec<Case<'a>>,
+    /// The set-ups of classes that failed in the open suite: class, name and attempts. Gradle's test-retry runs such a
+    /// class again, and its tests then follow.
+    set_ups: Vec<(String, String, Vec<Attempt>)>,
+    /// The file of Mocha's latest "Root Suite", to which the suites after it belong.
+    root_file: Option<&'a str>,
     child: Option<Child<'a>>,
     roots: usize,
     suite_count: usize,
@@ -112,6 +119,9 @@ impl<'a> JunitReader<'a> {
             open: Vec::new(),
             suites: Vec::new(),
             case: Case::default(),
+            outer_cases: Vec::new(),
+            set_ups: Vec::new(),
+            root_file: None,
             child: None,
             roots: 0,
             suite_count: 0,
@@ -203,6 +213,11 @@ impl<'a> JunitReader<'a> {
     fn suite(&mut self) -> ElementKind {
         let mut suite = Suite::new(self.xml.tag(), self.suites.last(), self.suite_count);
         suite.is_of_testng |= self.is_of_testng;
+        if suite.dialect == Dialect::Mocha && suite.name == "Root Suite" {
+            self.root_file = suite.file;
+        } else if suite.dialect == Dialect::Mocha {
+            suite.file = suite.file.or(self.root_file);
+        }
         self.suite_count += 1;
         self.span.suite(&self.input, &suite);
         self.suites.push(suite);
@@ -211,6 +226,11 @@ impl<'a> JunitReader<'a> {
 
     fn in_case(&mut self) -> ElementKind {
         let tag = self.xml.tag();
+        if tag.name == "testcase" {
+            self.outer_cases.push(std::mem::take(&mut self.case));
+            self.case.begin(tag);
+            return ElementKind::Case;
+        }
         if let Some(kind) = ChildKind::of(&tag) {
             self.child = Some(Child::new(kind, tag));
             ElementKind::Child
@@ -257,7 +277,12 @@ impl<'a> JunitReader<'a> {
     fn end_element(&mut self, closed: ElementKind) -> Result<(), ReadError> {
         match closed {
             ElementKind::Suite => self.close_suite(),
-            ElementKind::Case => return self.close_case(),
+            ElementKind::Case => {
+                self.close_case()?;
+                if let Some(outer) = self.outer_cases.pop() {
+                    self.case = outer;
+                }
+            }
             ElementKind::Child => {
                 if let Some(child) = self.child.take() {
                     self.case.add(child);
@@ -276,6 +301,9 @@ impl<'a> JunitReader<'a> {
 
     /// Closes a suite. What it shows and misses counts for the suite around it, too.
     fn close_suite(&mut self) {
+        for (_, name, execution) in std::mem::take(&mut self.set_ups) {
+            self.push_error(&name, execution);
+        }
         if let Some(suite) = self.suites.pop() {
             let outer = self.suites.last_mut().map(|outer| &mut outer.header);
             outer.unwrap_or(&mut self.header).add(suite);
@@ -303,6 +331,9 @@ impl<'a> JunitReader<'a> {
         if self.pytest_interrupted {
             return Ok(());
         }
+        if suite.name.starts_with("TestCafe Tests:") {
+            self.case.take_marks_of_testcafe();
+        }
         if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
             let mut outcomes = self.case.children.iter();
             self.is_cut_short |= outcomes.any(|child| child.body().lines().any(go::is_goexit));
@@ -322,12 +353,15 @@ impl<'a> JunitReader<'a> {
             Subject::HookOfTest => true,
             Subject::Other(name) => {
                 self.count_failures(failures);
-                if failed {
+                if failed && dialect == Dialect::Gradle && self.case.name.starts_with("initializationError") {
+                    self.set_ups.push((self.case.class().to_owned(), name, execution));
+                } else if failed {
                     self.push_error(&name, execution);
                 }
                 return Ok(());
             }
         };
+        self.set_ups.retain(|(class, ..)| class != self.case.class());
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         if is_hook {
             self.tests.add_hook(test, execution);
@@ -377,7 +411,7 @@ impl<'a> JunitReader<'a> {
         self.errors.extend(error);
     }
 
-    fn finish(self) -> Result<Report, ReadError> {
+    fn finish(mut self) -> Result<Report, ReadError> {
         if self.roots == 0 {
             let content = if self.input.text.trim().is_empty() {
                 "the file is empty"
@@ -391,6 +425,9 @@ impl<'a> JunitReader<'a> {
             ));
         }
         let mut warnings = Vec::new();
+        for (_, name, execution) in std::mem::take(&mut self.set_ups) {
+            self.push_error(&name, execution);
+        }
         let counted = self.header.shown.saturating_add(self.header.missing);
         let missing = missing_failures(self.input.name, counted, self.header.shown);
         let mut errors = self.errors;
