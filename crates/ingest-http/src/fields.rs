@@ -11,7 +11,7 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IngestError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 31] = [
+pub(crate) const NAMES: [&str; 33] = [
     "artifactsUrl",
     "attempt",
     "author",

@@ -54,7 +54,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 31] = [
+const FIELDS: [Field; 33] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
