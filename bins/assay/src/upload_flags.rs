@@ -40,6 +40,9 @@ pub(crate) struct UploadFlags {
     /// Let the server read the report and answer what it would store; store nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Leave out files whose tests began more than 24 hours ago, such as those of a build cache
+    #[arg(long)]
+    pub(crate) skip_cached: bool,
     /// The project that the key must belong to: its id or name
     #[arg(long)]
     pub(crate) project: Option<String>,

@@ -50,6 +50,9 @@ pub struct Analysis {
     /// The tests with a result in the window: broken and flaky ones first, then currently failing ones, then the
     /// others. Each group is in the order of the flaky list by time lost.
     pub tests: Vec<AnalyzedTest>,
+    /// The errors outside of tests in the window, those of most runs first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub report_errors: Vec<ReportErrorCount>,
     /// The causes of the window's failures, if requested.
     #[serde(flatten)]
     pub causes: Option<Causes>,
@@ -78,6 +81,20 @@ pub struct AnalyzedTest {
     pub errors: Vec<ErrorCount>,
     #[serde(skip)]
     test: TestOrdinal,
+}
+
+/// An error outside of tests: a file that did not load, a failed set-up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportErrorCount {
+    /// Its first line.
+    pub message: Box<str>,
+    /// The number of runs with it.
+    pub runs: usize,
+    /// The name of the newest of them.
+    pub last_run: Arc<str>,
+    /// The start of that run.
+    pub last_run_at: Timestamp,
 }
 
 /// An error signature of a test.
@@ -198,12 +215,35 @@ impl Collector {
             stable: stable.state(&history),
             runs_assumed_stable: self.assumed_stable,
             tests,
+            report_errors: self.report_errors_since(now.plus_days(-ENGINE_WINDOW_DAYS), now),
             causes: None,
             run_indexes: history::run_indexes(&history),
             urls: runs.iter().filter_map(|run| run.page()).collect(),
             newly_failing: history::newly_failing(&history, now.plus_days(-history::NEW_DAYS)),
             history,
         })
+    }
+
+    /// The errors outside of tests of the runs in a window.
+    fn report_errors_since(&self, from: Timestamp, now: Timestamp) -> Vec<ReportErrorCount> {
+        let mut runs_of_error: BTreeMap<&str, BTreeMap<usize, Timestamp>> = BTreeMap::new();
+        for (run, at, message) in &self.report_errors {
+            if (from..=now).contains(at) {
+                runs_of_error.entry(message).or_default().insert(*run, *at);
+            }
+        }
+        let counted = |(message, runs): (&str, BTreeMap<usize, Timestamp>)| {
+            let (last, at) = runs.iter().max_by_key(|(run, at)| (**at, **run))?;
+            Some(ReportErrorCount {
+                message: message.into(),
+                runs: runs.len(),
+                last_run: Arc::clone(self.run_name(*last)?),
+                last_run_at: *at,
+            })
+        };
+        let mut errors: Vec<ReportErrorCount> = runs_of_error.into_iter().filter_map(counted).collect();
+        errors.sort_by(|a, b| (Reverse(a.runs), &a.message).cmp(&(Reverse(b.runs), &b.message)));
+        errors
     }
 
     /// The error signatures of each failing test.

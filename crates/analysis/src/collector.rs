@@ -40,6 +40,8 @@ pub struct Collector {
     pub(crate) assumed_stable: usize,
     /// Whether the names of a CSV history keep the parts that change from run to run.
     keeps_written_names: bool,
+    /// The errors outside of tests, with the index of their run.
+    pub(crate) report_errors: Vec<(usize, Timestamp, Box<str>)>,
     /// The names of a CSV history that are one test, by run and test.
     written_names: HashMap<(usize, TestOrdinal), Vec<Box<str>>>,
 }
@@ -105,6 +107,7 @@ impl Collector {
             identities: HashMap::new(),
             assumed_stable: 0,
             keeps_written_names: false,
+            report_errors: Vec::new(),
             written_names: HashMap::new(),
         }
     }
@@ -122,6 +125,11 @@ impl Collector {
     /// The number of runs. The variants of a run count once.
     pub fn runs(&self) -> usize {
         self.identities.len()
+    }
+
+    /// The name of the run with an index.
+    pub(crate) fn run_name(&self, index: usize) -> Option<&Arc<str>> {
+        self.runs.get(index).map(|run| &run.id)
     }
 
     /// The branches of the runs, each once, by code point.
@@ -175,6 +183,14 @@ impl Collector {
         };
         let index = self.entry(&key, &run_key, name, report);
         let mut part = Part::starting(started_at);
+        for error in &report_errors {
+            let line = error
+                .message
+                .as_deref()
+                .and_then(|message| message.lines().next());
+            let line = line.unwrap_or("an error without a message");
+            self.report_errors.push((index, started_at, line.into()));
+        }
         for recorded in &tests {
             let test = self.tests.number(&recorded.test);
             if let Some(file) = &recorded.shown_as.file_path {

@@ -18,7 +18,7 @@ mod slot;
 
 pub use assay_components::{history::Strip, strip::Outcome};
 
-pub use analysis::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, RunBar};
+pub use analysis::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, ReportErrorCount, RunBar};
 pub use causes::{CausedFailure, Causes, FailureSelection, NoSuchRun, RunGate, cause_words};
 pub use collector::Collector;
 pub use csv::{CsvError, read_csv};

@@ -54,6 +54,7 @@ pub fn page(analysis: &Analysis) -> String {
                     (head(analysis))
                     (overview(analysis, &bars, folder))
                     (controls(analysis, &filters))
+                    (report_errors(analysis, folder))
                     (groups)
                     (reading())
                 }
@@ -210,6 +211,25 @@ fn folder(bars: &[RunBar]) -> &str {
         folder = folder.get(..parent).unwrap_or_default();
     }
     folder
+}
+
+fn report_errors(analysis: &Analysis, folder: &str) -> Markup {
+    let errors = &analysis.report_errors;
+    html! {
+        @if !errors.is_empty() {
+            section aria-label="Errors outside of tests" {
+                h2 { "Errors outside of tests" }
+                ul {
+                    @for error in errors.iter().take(MOST_BARS) {
+                        li {
+                            code { (error.message) } " in " (words::count(error.runs, "run")) ", the newest "
+                            (short(&error.last_run, folder)) " of " (words::date_time(error.last_run_at))
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A run for the script: name, branch, start, revision.

@@ -128,6 +128,10 @@ pub struct Facts<'a> {
     pub renames: Option<RenamesFile>,
     /// The project that the key must belong to.
     pub project: Option<&'a str>,
+    /// Whether results of one name in a file are attempts of one execution.
+    pub retries_as_attempts: bool,
+    /// Whether files more than a day from the upload are left out.
+    pub skip_cached: bool,
     /// Whether nothing is stored.
     pub dry_run: bool,
     /// Whether the answer explains the report's failures.
@@ -197,6 +201,11 @@ impl Facts<'_> {
                 "renames",
                 self.renames.as_ref().map(|renames| renames.text.clone()),
             ),
+            (
+                "retriesAsAttempts",
+                self.retries_as_attempts.then(|| "true".to_owned()),
+            ),
+            ("skipCached", self.skip_cached.then(|| "true".to_owned())),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),
             (

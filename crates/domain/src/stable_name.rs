@@ -310,11 +310,15 @@ fn browser_version(before: &str, rest: &str) -> Replacement {
     let separator = before
         .chars()
         .next_back()
-        .filter(|c| matches!(c, ' ' | '_' | '/'))?;
+        .filter(|c| matches!(c, ' ' | '_' | '/' | '.'))?;
     let words = before.strip_suffix(separator)?;
     let end = leading(rest, |byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_');
     let version = rest.get(..end)?.trim_end_matches(['.', '_']);
     let has_parts = version.bytes().any(|byte| !byte.is_ascii_digit());
+    // WebdriverIO joins browser, version and system by points: `chrome.119_0_6045_105.linux`.
+    if separator == '.' && !version.contains('_') {
+        return None;
+    }
     let after = rest.get(version.len()..)?;
     // A single number may count something.
     let is_whole = || {
@@ -409,6 +413,10 @@ mod tests {
             ),
             ("Chrome 119.0 > Unit | adds", "Chrome <version> > Unit | adds"),
             ("Chrome 119 > adds", "Chrome <version> > adds"),
+            (
+                "chrome.119_0_6045_105.linux.Cart > adds",
+                "chrome.<version>.linux.Cart > adds",
+            ),
             (
                 "Chrome_Headless_119_0_6045_105_(Linux_x86_64).Cart",
                 "Chrome_Headless_<version>_(Linux_x86_64).Cart",

@@ -11,7 +11,7 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IngestError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 31] = [
+pub(crate) const NAMES: [&str; 33] = [
     "artifactsUrl",
     "attempt",
     "author",
@@ -35,10 +35,12 @@ pub(crate) const NAMES: [&str; 31] = [
     "renames",
     "replace",
     "rerun",
+    "retriesAsAttempts",
     "root",
     "runKey",
     "runUrl",
     "shard",
+    "skipCached",
     "startedAt",
     "suite",
     "testedRevision",
@@ -142,6 +144,10 @@ pub(crate) struct Fields {
     pub(crate) rerun: Option<Vec<TestName>>,
     /// The project that the key must belong to.
     pub(crate) project: Option<String>,
+    /// Whether results of one name in a file are attempts of one execution.
+    pub(crate) retries_as_attempts: bool,
+    /// Whether files more than a day from the upload are left out.
+    pub(crate) skip_cached: bool,
     pub(crate) dry_run: bool,
     /// Whether the answer includes the causes of the report's failures.
     pub(crate) failures: bool,
@@ -190,6 +196,8 @@ impl TryFrom<RawFields> for Fields {
             renames: raw.parsed("renames", renames)?,
             rerun: raw.parsed("rerun", rerun)?,
             project: raw.parsed("project", assay_ingest::name)?,
+            retries_as_attempts: raw.parsed("retriesAsAttempts", boolean)?.unwrap_or(false),
+            skip_cached: raw.parsed("skipCached", boolean)?.unwrap_or(false),
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
             failures: raw.parsed("failures", boolean)?.unwrap_or(false),
             utc_offset_minutes: raw.parsed("utcOffset", values::utc_offset)?,

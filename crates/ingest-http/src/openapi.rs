@@ -54,7 +54,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 31] = [
+const FIELDS: [Field; 33] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -80,6 +80,16 @@ const FIELDS: [Field; 31] = [
         "rerun",
         "A JSON array of at most 200 tests, each with `name` and `filePath`: the report is a rerun of these by a gate, and only their results are stored.",
         "[{\"name\": \"cart > pays\", \"filePath\": \"cart.test.ts\"}]",
+    ),
+    Field(
+        "retriesAsAttempts",
+        "`true`: results of one name in a file are attempts of one test, for a tool whose retries the report does not mark.",
+        "true",
+    ),
+    Field(
+        "skipCached",
+        "`true`: files whose tests began more than 24 hours from the upload are left out. By default they get its time.",
+        "true",
     ),
     Field("branch", "The branch.", "main"),
     Field(
@@ -475,7 +485,9 @@ impl Field {
         }
         match name {
             "startedAt" => schema["format"] = "date-time".into(),
-            "dryRun" | "failures" => schema["enum"] = json!(["true", "false"]),
+            "dryRun" | "failures" | "retriesAsAttempts" | "skipCached" => {
+                schema["enum"] = json!(["true", "false"])
+            }
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
             "mergeBase" => schema["pattern"] = "^[0-9A-Fa-f]{7,64}$".into(),
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),

@@ -104,6 +104,7 @@ pub(crate) fn parse(
     let reading = Reading {
         recorder: &*app.recorder,
         project: grant.project,
+        is_backfill: grant.terms.backfill,
         limits: &app.limits,
         memory: &memory,
     };
@@ -163,6 +164,8 @@ pub(crate) fn explain(
 struct Reading<'a> {
     recorder: &'a dyn Recorder,
     project: ProjectId,
+    /// Whether the key accepts runs of any time.
+    is_backfill: bool,
     limits: &'a Limits,
     memory: &'a Arc<UploadMemory>,
 }
@@ -190,6 +193,9 @@ impl Reading<'_> {
                 now: Some(now),
             },
             keeps_written_names: false,
+            retries_as_attempts: fields.retries_as_attempts,
+            are_new: !self.is_backfill && fields.flags.started_at.is_none(),
+            skips_cached: fields.skip_cached,
             memory: Some(&memory),
             unpacked_bytes: Some(&unpacked_bytes),
         };

@@ -105,11 +105,13 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         },
         &mut chooser,
     );
+    let code = [context.branch.as_deref(), context.commit_sha.as_deref()];
+    let content_key = run_key::of_content(&files.key, code);
     let run_key = run_key::resolve(
         flags.run_key.as_deref(),
         ci.run_key.as_deref(),
         report.run_key.as_deref(),
-        &files.key,
+        &content_key,
         suite_of_key(context.suite.as_deref(), shard.is_some(), flags),
         &mut chooser,
     )?;

@@ -47,6 +47,13 @@ pub(crate) fn resolve(
     }
 }
 
+/// The key of content: with the branch and the commit, because two commits may have equal reports.
+pub(crate) fn of_content(content: &str, code: [Option<&str>; 2]) -> String {
+    let code = code.into_iter().flatten().map(str::to_owned);
+    let parts: Vec<String> = [content.to_owned()].into_iter().chain(code).collect();
+    parts.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

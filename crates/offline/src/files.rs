@@ -53,6 +53,8 @@ pub struct Inputs<'a> {
     pub one_run_per_file: bool,
     /// Whether names keep the parts that change from run to run.
     pub keeps_written_names: bool,
+    /// Whether results of one name in a file are attempts of one execution.
+    pub retries_as_attempts: bool,
 }
 
 /// Reads all files of the arguments into the collector. With `json`, no progress is shown.
@@ -65,6 +67,7 @@ pub fn read(json: bool, args: &Inputs<'_>, collector: &mut Collector, now: Times
         input_format: args.format,
         checkout: Checkout::of(args.root, &ci)?,
         keeps_written_names: args.keeps_written_names,
+        retries_as_attempts: args.retries_as_attempts,
         now,
     };
     if args.keeps_written_names {
@@ -299,6 +302,7 @@ struct Reader {
     input_format: InputFormat,
     checkout: Checkout,
     keeps_written_names: bool,
+    retries_as_attempts: bool,
     now: Timestamp,
 }
 
@@ -445,6 +449,7 @@ impl Reader {
         let known_files = self.checkout.known_files(format, &files);
         let mut options = self.checkout.options(format, known_files.as_ref());
         options.keeps_written_names = self.keeps_written_names;
+        options.retries_as_attempts = self.retries_as_attempts;
         let reports = match joined {
             Joined::Run => assay_reports::read_each(files, &options)?,
             Joined::Build => assay_reports::read_build(files, &options)?,

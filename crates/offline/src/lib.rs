@@ -31,6 +31,7 @@ pub fn collect(
         root,
         one_run_per_file: false,
         keeps_written_names,
+        retries_as_attempts: false,
     };
     read(json, &reading, &mut collector, now)?;
     ensure!(collector.runs() > 0, "no test report and no history was found");

@@ -10,6 +10,9 @@ use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
 /// The number of a test's newest runs that are drawn.
 const DRAWN_RUNS: usize = 24;
 
+/// Most errors outside of tests that are shown.
+const MOST_ERRORS: usize = 20;
+
 /// Replaces the part that all names share.
 const SHARED: &str = "…";
 
@@ -38,6 +41,17 @@ pub fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     if !failing.is_empty() {
         text += "\nFailing now\n";
         text += &rows_of(failing);
+    }
+    if let [_, ..] = analysis.report_errors.as_slice() {
+        text += "\nErrors outside of tests\n";
+        for error in analysis.report_errors.iter().take(MOST_ERRORS) {
+            let runs = output::count(number(error.runs), "run");
+            text += &format!("  {runs}, the newest {}: {}\n", error.last_run, error.message);
+        }
+        let others = analysis.report_errors.len().saturating_sub(MOST_ERRORS);
+        if others > 0 {
+            text += &format!("  {others} more: --output json\n");
+        }
     }
     if !reported.is_empty() || !failing.is_empty() {
         text += "\nRuns: ▁ passed, ▄ passed on retry, █ failed, · skipped; the newest on the right\n";

@@ -223,8 +223,8 @@ impl TestResult {
         }
     }
 
-    /// What the attempts of one test share: the history id and the values of the parameters. Some adapters write one
-    /// history id for all arguments of a parameterised test.
+    /// What the attempts of one test share: the history id, the values of the parameters, and where it ran. Some adapters
+    /// write one history id for all arguments of a parameterised test, or for all browsers.
     fn history(&self, test: &TestName) -> String {
         let mut history = match &self.history_id {
             Some(id) => id.clone(),
@@ -239,6 +239,13 @@ impl TestResult {
         parameters.sort_unstable();
         for (name, value) in parameters {
             history.push_str(&format!("\0{name}={}", stable_name(value)));
+        }
+        // Playwright retries a test in another worker.
+        let is_of_thread = self.label("framework") != Some("playwright");
+        for name in ["host", "thread", "parentSuite"] {
+            if let Some(value) = self.label(name).filter(|_| is_of_thread || name != "thread") {
+                history.push_str(&format!("\0{name}={value}"));
+            }
         }
         history
     }

@@ -63,21 +63,6 @@ impl Collector {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
     }
 
-    /// Adds a result of a format in which tools write a retry as one more result of the test.
-    pub(crate) fn add_in_order(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
-        self.add_or_join(test, attempts, |_, earlier, attempts| {
-            continued(earlier, attempts)
-        });
-    }
-
-    /// Adds a result that the report calls a retry; 0 is none.
-    pub(crate) fn add_retry(&mut self, test: impl Into<LocatedTest>, retry: u32, attempts: Vec<Attempt>) {
-        match retry {
-            0 => self.add(test, attempts),
-            _ => self.add_in_order(test, attempts),
-        }
-    }
-
     /// Adds every execution of a test that another collector read.
     pub(crate) fn add_all(&mut self, test: ReportedTest) {
         let mut executions = test.attempts.into_executions().peekable();
@@ -183,18 +168,6 @@ impl Collector {
         });
         tests.collect()
     }
-}
-
-/// Appends a result to an execution whose last attempt failed: no tool runs a test again in one suite after a failure,
-/// unless as a retry. Returns the result if it is an execution of its own.
-pub(crate) fn continued(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) -> Option<Vec<Attempt>> {
-    let failed = earlier.last().is_some_and(|last| last.status.is_failure());
-    let has_result = attempts.first().is_some_and(|first| !first.status.is_skip());
-    if !(failed && has_result) {
-        return Some(attempts);
-    }
-    earlier.append(&mut attempts);
-    None
 }
 
 /// The later executions of a test in the order of the report.

@@ -15,7 +15,7 @@ use crate::{
     json::{self, Shape},
     memory, outcome,
     report::{Format, ReadError, Report},
-    text, time,
+    retries, text, time,
 };
 
 /// The report of one run.
@@ -43,7 +43,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             for attempt in &attempts {
                 report.widen(attempt.started_at, attempt.duration_ms);
             }
-            tests.add(test, attempts);
+            let results = attempts.into_iter().map(|attempt| vec![attempt]).collect();
+            for attempts in retries::of_sequence(results) {
+                tests.add(test.clone(), attempts);
+            }
         }
     }
     report.tests = tests.finish();
@@ -153,7 +156,7 @@ impl Feature {
         lines.values().map(HashSet::len).filter(|lines| *lines > 1).sum()
     }
 
-    /// The executions of the scenarios, in the order of the report.
+    /// The results of each scenario in a row, in the order of the report.
     fn executions(&self, input: &Input<'_>) -> Vec<(LocatedTest, Vec<Attempt>)> {
         let tool = if self.uri.is_none() && self.location.is_some() {
             Tool::Behave

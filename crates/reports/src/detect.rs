@@ -155,6 +155,19 @@ const DISTINGUISHING: &[&str] = &[
     "$report_type",
     "test_count",
     "exec_time",
+    "testsuites",
+    "environment",
+    "SpecReports",
+    "meta",
+    "kind",
+    "payload",
+    "testNodes",
+    "metrics",
+    "root_group",
+    "collection",
+    "run",
+    "__version__",
+    "elapsed",
 ];
 
 /// The distinguishing keys that were read so far.
@@ -220,6 +233,26 @@ impl<'a> TopLevelKeys<'a> {
             Some("this is pytest-reportlog's; write `--junitxml` or use pytest-json-report instead")
         } else if has("uuid") && (has("befores") || has("afters") || has("children")) {
             Some("this is an Allure container, which holds no results; import its folder")
+        } else if has("testsuites") && has("environment") {
+            Some("this is Zephyr's twister.json; import twister.xml or twister_report.xml beside it")
+        } else if has("testsuites") {
+            Some("this is GoogleTest's JSON; run the program with --gtest_output=xml:FILE instead")
+        } else if has("SpecReports") {
+            Some("this is Ginkgo's JSON; run ginkgo with --junit-report=FILE instead")
+        } else if has("meta") && self.inner.contains(&"protocolVersion") {
+            Some("these are Cucumber's messages (NDJSON); use Cucumber's formatter json or junit instead")
+        } else if has("kind") && has("payload") {
+            Some("these are Swift Testing's events; run swift test with --xunit-output FILE instead")
+        } else if has("testNodes") {
+            Some(
+                "this is xcresulttool's JSON of Xcode; convert the xcresult bundle to JUnit XML by xcresultparser or xcbeautify",
+            )
+        } else if has("metrics") && has("root_group") {
+            Some("this is k6's summary; write JUnit XML by jUnit() of k6-summary in handleSummary instead")
+        } else if has("collection") && has("run") {
+            Some("this is Newman's JSON; run newman with --reporters junit instead")
+        } else if has("__version__") && has("elapsed") {
+            Some("this is lit's JSON; run lit with --xunit-xml-output FILE instead")
         } else {
             None
         }
@@ -262,12 +295,26 @@ fn hint_about_other_text(text: &str) -> Option<&'static str> {
         Some(
             "this is an archive without a whole `.jsonl` file; of archives, only Playwright's blob reports are read",
         )
+    } else if text.starts_with("##teamcity[") || text.contains("\n##teamcity[") {
+        Some(
+            "these are TeamCity's service messages; write the tool's JUnit XML instead, such as by --log-junit of PHPUnit",
+        )
     } else if text.starts_with("=== RUN") || text.starts_with("--- ") {
         Some("this is the text of `go test -v`; use `go test -json` instead")
     } else {
         match elements(text).next().map(|(_, name)| name)? {
             "TestLog" | "TestResult" => {
                 Some("this is Boost.Test's own XML; run it with --log_format=JUNIT instead")
+            }
+            "testExecutions" | "unitTest" => {
+                Some("this is SonarQube's generic test execution; write the tool's JUnit XML instead")
+            }
+            "events" | "execution" if text.contains("opentest4j") => Some(
+                "this is Open Test Reporting of opentest4j; import JUnit's legacy XML (TEST-*.xml), which the console launcher and build tools write",
+            ),
+            "doctest" => Some("this is doctest's own XML; run it with --reporters=junit instead"),
+            "Catch2TestRun" | "Catch" => {
+                Some("this is Catch2's own XML; run it with --reporter junit instead")
             }
             "TestCase" => Some("this is Qt Test's own XML; run it with -o FILE,junitxml instead"),
             "Site" => {

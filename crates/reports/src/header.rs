@@ -2,7 +2,10 @@
 
 use assay_domain::attempt::{AttemptStatus, ErrorDetail};
 
-use crate::{limits, report::Report};
+use crate::{
+    limits,
+    report::{Report, ReportedTest},
+};
 
 impl Report {
     /// Adds an error if the header counts more failures than the results and errors show. The run then fails: a failure
@@ -21,6 +24,23 @@ impl Report {
         let counted = counted.and_then(crate::time::duration_ms).unwrap_or(0);
         let shown = u64::try_from(shown).unwrap_or(u64::MAX);
         self.errors.extend(missing_failures(file, counted, shown));
+    }
+}
+
+impl Report {
+    /// Adds an error if the tool's summary says that the run failed and nothing in the report did. `word` is what the
+    /// summary says.
+    pub(crate) fn check_summary(&mut self, file: &str, failed: bool, word: &str) {
+        let has_failure =
+            |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
+        if failed && self.errors.is_empty() && !self.tests.iter().any(has_failure) {
+            self.errors.push(ErrorDetail {
+                message: Some(format!(
+                    "{file}: the report's summary says {word:?}, and none of its results failed. The cause is unknown."
+                )),
+                ..ErrorDetail::default()
+            });
+        }
     }
 }
 

@@ -27,8 +27,8 @@ use crate::{
     piece::Piece,
     playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile, whole_import},
-    robot, rspec, stable_names, tap, testng, trx, xml, xunit,
-    zone::Clocks,
+    retries, robot, rspec, stable_names, tap, testng, trx, xml, xunit,
+    zone::{self, Clocks},
 };
 
 /// Options of an import.
@@ -45,6 +45,12 @@ pub struct Options<'a> {
     pub clocks: Clocks,
     /// Whether names keep the parts that change from run to run.
     pub keeps_written_names: bool,
+    /// Whether results of one name in a file are attempts of one execution although the report does not say so.
+    pub retries_as_attempts: bool,
+    /// Whether the tests ran within a day of the import, unless a build cache or a wrong clock is at work.
+    pub are_new: bool,
+    /// Whether files that are older or newer than that are left out.
+    pub skips_cached: bool,
     /// The memory for the reading and its result. If absent, it is bounded by the limits of reports only.
     pub memory: Option<&'a Arc<dyn Memory>>,
     /// Bytes of all files and of what the archives among them unpack to. If absent, the limit is 1 GiB.
@@ -60,7 +66,11 @@ pub struct Options<'a> {
 /// The error of the first file that is too large, broken or of no known format. A file that is cut off is no error if
 /// it has a complete test. The report is then marked as interrupted.
 pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
-    merge(all_readable(files.as_ref(), options)?)
+    let mut pieces = all_readable(files.as_ref(), options)?;
+    if let Some(now) = options.clocks.now.filter(|_| options.are_new) {
+        zone::drop_far(&mut pieces, now, options.skips_cached);
+    }
+    merge(pieces)
 }
 
 /// The readable part of an import.
@@ -306,11 +316,40 @@ fn read_within(
     let mut pieces = read_pieces(file, input, format, options.clocks)?;
     for piece in &mut pieces {
         memory::keep_rest_of(&piece.report);
+        if options.retries_as_attempts {
+            retries::join_all(&mut piece.report);
+        } else if may_hide_retries(format) {
+            let doubt = retries::warning(&piece.report, &file.name);
+            piece.report.warnings.extend(doubt);
+        }
         if !options.keeps_written_names {
             stable_names::apply(&mut piece.report, &file.name);
         }
     }
     Ok(pieces)
+}
+
+/// Whether some tools write retries into reports of a format without a mark.
+const fn may_hide_retries(format: Format) -> bool {
+    match format {
+        Format::Junit | Format::Ctrf | Format::Trx | Format::Nunit | Format::Xunit => true,
+        Format::Playwright
+        | Format::Jest
+        | Format::Go
+        | Format::Allure
+        | Format::Testng
+        | Format::Cucumber
+        | Format::Robot
+        | Format::Mocha
+        | Format::Mochawesome
+        | Format::Karate
+        | Format::PytestJson
+        | Format::Rspec
+        | Format::Tap
+        | Format::Dart
+        | Format::Libtest
+        | Format::Ctest => false,
+    }
 }
 
 /// The reports in a file of a known format. Together they are within one budget of memory.

@@ -44,7 +44,7 @@ mod playwright;
 mod pytest_json;
 mod report;
 mod reruns;
-mod retry_name;
+mod retries;
 mod robot;
 mod rspec;
 mod stable_names;

@@ -23,6 +23,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     tests: Collector,
+    /// Whether a suite ended as failed.
+    has_failed: bool,
     /// Whether a suite is open.
     in_suite: bool,
     /// The open tests of the suite, in their order.
@@ -63,7 +65,9 @@ impl Events for Run {
                 self.close_suite();
                 self.in_suite = true;
             }
-            (Some("suite"), Some(_)) => {
+            (Some("suite"), Some(result)) => {
+                self.has_failed |=
+                    outcome::status(outcome::LIBTEST, result).is_none_or(AttemptStatus::is_failure);
                 self.in_suite = false;
                 self.running.clear();
                 self.ended.clear();
@@ -89,11 +93,12 @@ impl Events for Run {
         self.tests.len()
     }
 
-    fn finish(mut self, _input: &Input<'_>) -> Report {
+    fn finish(mut self, input: &Input<'_>) -> Report {
         self.close_suite();
         let mut report = Report::empty(Format::Libtest);
         report.tests = self.tests.finish();
         report.errors = self.errors;
+        report.check_summary(input.name, self.has_failed, "failed");
         if self.interrupted {
             report.state = RunState::Interrupted;
         }

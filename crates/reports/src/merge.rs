@@ -11,7 +11,7 @@ use crate::{
     detect::READABLE_FORMATS,
     duplicates, limits, packages,
     piece::Piece,
-    report::{ReadError, Report},
+    report::{ReadError, Report, outcome},
     reruns, stable_names, text,
 };
 
@@ -102,8 +102,8 @@ fn is_shortened(test: &TestName) -> bool {
     text::is_shortened(&test.name) || test.file_path.as_deref().is_some_and(text::is_shortened)
 }
 
-/// Merges Allure results with the same history id. They are the attempts of one execution, ordered by their start. The
-/// first report gets all of them, the others get none.
+/// Merges Allure results with the same history id, ordered by their start. They are the attempts of one execution if each
+/// began after the one before it had failed. The first report gets all of them, the others get none.
 fn join_attempts(pieces: &mut [Piece]) {
     let mut histories: HashMap<String, Vec<Attempt>> = HashMap::new();
     for piece in pieces.iter_mut() {
@@ -127,9 +127,35 @@ fn join_attempts(pieces: &mut [Piece]) {
             .and_then(|history_id| histories.remove(&history_id));
         if let (Some(mut attempts), Some(test)) = (joined, piece.report.tests.first_mut()) {
             attempts.sort_by_key(|attempt| attempt.started_at);
-            test.attempts = attempts.into();
+            let mut executions: Vec<Vec<Attempt>> = Vec::new();
+            for attempt in attempts {
+                match executions
+                    .last_mut()
+                    .filter(|earlier| is_retried(earlier, &attempt))
+                {
+                    Some(earlier) => earlier.push(attempt),
+                    None => executions.push(vec![attempt]),
+                }
+            }
+            // The worst execution comes last, as in the report of a file.
+            executions.sort_by_key(|attempts| {
+                outcome([attempts.as_slice()]).map(|outcome| outcome.status.severity())
+            });
+            test.attempts = Executions::from(Vec::new());
+            for execution in executions {
+                test.attempts.push(execution);
+            }
         }
     }
+}
+
+/// Whether an attempt began after the last of the earlier ones had failed.
+fn is_retried(earlier: &[Attempt], attempt: &Attempt) -> bool {
+    earlier.last().is_some_and(|last| {
+        let duration = i64::try_from(last.duration_ms.unwrap_or(0)).unwrap_or(i64::MAX);
+        let end = last.started_at.map(|start| start.plus_ms(duration));
+        last.status.is_failure() && end.is_some() && attempt.started_at >= end
+    })
 }
 
 /// Removes the shard of a run that was merged from several shards. Marks the run as interrupted if shards are missing.

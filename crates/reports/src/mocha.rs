@@ -1,6 +1,6 @@
 //! Mocha's own JSON, and mochawesome's.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -32,15 +32,29 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let run = parsed.value;
     let mut report = Report::empty(Format::Mocha);
     run.stats.widen(input, &mut report);
-    let pending: HashSet<(&str, &str)> = run.pending.iter().map(PlainTest::identity).collect();
+    // Tests of one title may have several outcomes, so each entry of a list stands for one test.
+    let count = |tests: &mut dyn Iterator<Item = &PlainTest>| {
+        let mut counts: HashMap<(String, String), u32> = HashMap::new();
+        for (title, file) in tests.map(PlainTest::identity) {
+            *counts.entry((title.to_owned(), file.to_owned())).or_default() += 1;
+        }
+        counts
+    };
+    let take = |counts: &mut HashMap<(String, String), u32>, test: &PlainTest| {
+        let (title, file) = test.identity();
+        let count = counts.get_mut(&(title.to_owned(), file.to_owned()));
+        count.is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
+    };
+    let mut pending = count(&mut run.pending.iter());
     // The error of a thrown value that is no `Error` may be empty.
-    let failed: HashSet<(&str, &str)> = run.failures.iter().map(PlainTest::identity).collect();
+    let without_error = |test: &&PlainTest| test.err.error(input).is_none();
+    let mut failed = count(&mut run.failures.iter().filter(without_error));
     let mut tests = Collector::for_results(run.tests.len());
     for test in &run.tests {
         let error = test.err.error(input);
-        let status = if error.is_some() || failed.contains(&test.identity()) {
+        let status = if error.is_some() || take(&mut failed, test) {
             AttemptStatus::Failed
-        } else if pending.contains(&test.identity()) {
+        } else if take(&mut pending, test) {
             AttemptStatus::Skipped
         } else {
             AttemptStatus::Passed

@@ -14,7 +14,7 @@ use crate::{
     junit::names,
     limits, outcome,
     report::{Format, Report},
-    retry_name, text,
+    text,
     xml::{Document, Tag, append},
 };
 
@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct Run<'a> {
     started_at: String,
     finished_at: Cow<'a, str>,
+    /// The result of the whole run.
+    result: Cow<'a, str>,
     /// The failures and errors that the header counts.
     counted_failures: f64,
     /// The open suites, each with its own failure.
@@ -54,6 +56,8 @@ struct Suite<'a> {
     /// The origin of the suite's failure: its set-up or tear-down, a child, its parent.
     site: Cow<'a, str>,
     failure: Option<Failure<'a>>,
+    /// Whether it failed by its own word.
+    failed: bool,
     has_cases: bool,
 }
 
@@ -92,6 +96,7 @@ impl<'a> Document<'a> for Run<'a> {
                 self.started_at = value("start-time").into_owned();
                 self.finished_at = value("end-time");
                 self.counted_failures = count(&value("failed"));
+                self.result = value("result");
                 ElementKind::Other
             }
             "test-results" => {
@@ -103,6 +108,9 @@ impl<'a> Document<'a> for Run<'a> {
                 self.suites.push(Suite {
                     name: tag.attribute("fullname").unwrap_or_else(|| value("name")),
                     site: value("site"),
+                    failed: ["result", "label"]
+                        .iter()
+                        .any(|name| FAILED.contains(&&*value(name))),
                     ..Suite::default()
                 });
                 ElementKind::Suite
@@ -113,9 +121,9 @@ impl<'a> Document<'a> for Run<'a> {
                     full_name: tag.attribute("fullname").unwrap_or_else(|| name.clone()),
                     name,
                     result: tag.attribute("result").unwrap_or_else(|| {
-                        // Applies to versions before 2.5.
+                        // Applies to versions before 2.5. Pester writes a case that did not run without `executed`.
                         let result = match (&*value("executed"), &*value("success")) {
-                            ("False", _) => "Skipped",
+                            ("False" | "", "False") | ("False", _) => "Skipped",
                             (_, "False") => "Failed",
                             _ => "Passed",
                         };
@@ -134,6 +142,13 @@ impl<'a> Document<'a> for Run<'a> {
             }
             "assertion" if self.case.is_some() && value("result") != "Passed" => self.open_failure(),
             "reason" if parent == Some(ElementKind::Case) => ElementKind::Reason,
+            // The cause of an assembly that did not load.
+            "reason"
+                if parent == Some(ElementKind::Suite)
+                    && self.suites.last().is_some_and(|suite| suite.failed) =>
+            {
+                self.open_failure()
+            }
             "message" if matches!(parent, Some(ElementKind::Failure | ElementKind::Reason)) => {
                 if parent == Some(ElementKind::Reason) {
                     ElementKind::ReasonText
@@ -184,17 +199,15 @@ impl<'a> Document<'a> for Run<'a> {
         self.cases.len()
     }
 
-    fn finish(mut self, input: &Input<'a>) -> Report {
+    fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Nunit);
         report.widen(input.time(&self.started_at), None);
         report.widen(input.time(&self.finished_at), None);
         let mut tests = Collector::for_results(self.cases.len());
-        retry_name::sort(&mut self.cases, |case| &case.full_name);
         for case in &self.cases {
             let attempt = case.attempt(input);
             report.widen(attempt.started_at, attempt.duration_ms);
-            let retry = retry_name::split(&case.full_name).1;
-            tests.add_retry(case.test(input), retry, vec![attempt]);
+            tests.add(case.test(input), vec![attempt]);
         }
         report.tests = tests.finish();
         report.mark_interrupted_by_tests();
@@ -209,9 +222,13 @@ impl<'a> Document<'a> for Run<'a> {
             report.errors.extend(error);
         }
         report.check_header(input.name, Some(self.counted_failures));
+        report.check_summary(input.name, FAILED.contains(&&*self.result), &self.result);
         report
     }
 }
+
+/// The results and labels of suites that failed.
+const FAILED: &[&str] = &["Failed", "Failure", "Error", "Invalid", "NotRunnable"];
 
 /// A count of the header; 0 without one.
 fn count(text: &str) -> f64 {
@@ -234,11 +251,20 @@ impl Run<'_> {
     /// set-up also fails the suite's tests.
     fn close_suite(&mut self) {
         let Some(suite) = self.suites.pop() else { return };
-        if let Some(parent) = self.suites.last_mut() {
-            parent.has_cases |= suite.has_cases;
-        }
         let is_own = suite.site == "TearDown" || !suite.has_cases;
-        if let Some(failure) = suite.failure.filter(|_| is_own)
+        if let Some(parent) = self.suites.last_mut() {
+            parent.has_cases |= suite.has_cases || suite.failed;
+        }
+        let without_cause = || Failure {
+            message: Cow::Borrowed("failed without a test"),
+            stack: Cow::Borrowed(""),
+        };
+        let failure = suite
+            .failure
+            .filter(|failure| !failure.message.trim().is_empty() || !failure.stack.is_empty());
+        if let Some(failure) = failure
+            .or_else(|| suite.failed.then(without_cause))
+            .filter(|_| is_own)
             && self.broken.len() < limits::REPORT_ERRORS
         {
             self.broken.push((suite.name, failure));
@@ -249,10 +275,7 @@ impl Run<'_> {
 impl Case<'_> {
     /// Class > method with its arguments, as in TRX.
     fn test(&self, input: &Input<'_>) -> LocatedTest {
-        let (full, (name, _)) = (
-            retry_name::split(&self.full_name).0,
-            retry_name::split(&self.name),
-        );
+        let (full, name) = (&*self.full_name, &*self.name);
         let parts = full
             .strip_suffix(name)
             .and_then(|class| class.strip_suffix('.'))

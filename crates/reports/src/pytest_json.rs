@@ -57,6 +57,13 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     if parsed.cut_at.is_none() {
         let counts = [run.summary.failed, run.summary.error].into_iter().flatten();
         report.check_header(input.name, Some(counts.sum()));
+        // 0 is a success, and 5 means that no test was collected.
+        let code = run.exitcode.unwrap_or(0.0);
+        report.check_summary(
+            input.name,
+            code != 0.0 && code != 5.0,
+            &format!("exit code {code}"),
+        );
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
@@ -71,6 +78,8 @@ struct Run {
     /// Seconds.
     #[serde(deserialize_with = "json::number")]
     duration: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    exitcode: Option<f64>,
     #[serde(deserialize_with = "json::list")]
     collectors: Vec<NodeCollector>,
     summary: Summary,

@@ -28,6 +28,8 @@ pub(crate) struct Run<'a> {
     suites: Vec<Suite>,
     test: Option<Test<'a>>,
     status: Status<'a>,
+    /// Whether the suite that ended last failed.
+    has_failed: bool,
     message: Message<'a>,
     tests: Vec<Test<'a>>,
     /// The suites whose tear-down failed, with the messages.
@@ -226,6 +228,7 @@ impl<'a> Document<'a> for Run<'a> {
             report.errors.extend(input.error(Some(&message), None, None));
         }
         report.check_header(input.name, Some(self.counted_failures));
+        report.check_summary(input.name, self.has_failed, "FAIL");
         report
     }
 }
@@ -233,6 +236,8 @@ impl<'a> Document<'a> for Run<'a> {
 impl<'a> Run<'a> {
     /// Keeps the message of a suite's failed tear-down. A failed set-up also fails the suite's tests.
     fn close_suite(&mut self, status: Status<'a>) {
+        // The outermost suite ends last.
+        self.has_failed = status.word == "FAIL";
         let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
         if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
             let suite = self.suites.last().cloned().unwrap_or_default();

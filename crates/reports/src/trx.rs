@@ -1,6 +1,9 @@
 //! Visual Studio test results (TRX).
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -14,7 +17,7 @@ use crate::{
     junit::names,
     limits, memory, outcome,
     report::{Format, Report},
-    retry_name, text, time,
+    retries, text, time,
     xml::{Document, Tag, append},
 };
 
@@ -31,6 +34,8 @@ pub(crate) struct Run<'a> {
     finished_at: Cow<'a, str>,
     /// The number of failed results in the summary.
     counted_failures: Option<f64>,
+    /// How the run ended, by the summary.
+    outcome: Cow<'a, str>,
     /// The text of an error of the run.
     notice: Option<Cow<'a, str>>,
     notices: Vec<Cow<'a, str>>,
@@ -131,6 +136,10 @@ impl<'a> Document<'a> for Run<'a> {
                 self.counted_failures = Some(counts.sum());
                 ElementKind::Other
             }
+            "ResultSummary" => {
+                self.outcome = value("outcome");
+                ElementKind::Other
+            }
             "RunInfo" if value("outcome") == "Error" => {
                 self.notice = Some(Cow::Borrowed(""));
                 ElementKind::Notice
@@ -172,9 +181,19 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(mut self, input: &Input<'a>) -> Report {
         let mut tests = Collector::for_results(self.results.len());
-        retry_name::sort(&mut self.results, |result| &result.name);
+        // The tool writes results in any order.
+        self.results
+            .sort_by_key(|result| retries::numbered(&result.name).map(|(_, number)| number));
+        let failed = |result: &&TestResult<'_>| result.status().is_some_and(AttemptStatus::is_failure);
+        let failed: HashSet<&str> = self
+            .results
+            .iter()
+            .filter(failed)
+            .map(|result| &*result.name)
+            .collect();
         for result in &self.results {
-            let (name, retry) = retry_name::split(&result.name);
+            let retried = retries::numbered(&result.name).filter(|(name, _)| failed.contains(name));
+            let name = retried.map_or(&*result.name, |(name, _)| name);
             let class = self.classes.get(&result.id).map_or("", |class| &**class);
             if !memory::charge(class.len()) {
                 break;
@@ -190,7 +209,14 @@ impl<'a> Document<'a> for Run<'a> {
                 test,
                 found_file: known_file.map(str::to_owned),
             };
-            tests.add_retry(test, retry, vec![result.attempt(input, &self.folder)]);
+            let attempts = vec![result.attempt(input, &self.folder)];
+            tests.add_or_join(test, attempts, |_, earlier, mut attempts| {
+                if retried.is_none() || earlier.last().is_none_or(|last| !last.status.is_failure()) {
+                    return Some(attempts);
+                }
+                earlier.append(&mut attempts);
+                None
+            });
         }
         let notices = self.notices.iter().take(limits::REPORT_ERRORS);
         let errors = notices.filter_map(|notice| {
@@ -207,6 +233,9 @@ impl<'a> Document<'a> for Run<'a> {
             ..Report::empty(Format::Trx)
         };
         report.check_header(input.name, self.counted_failures);
+        let ended_well = self.outcome.is_empty()
+            || outcome::status(outcome::TRX, &self.outcome) == Some(AttemptStatus::Passed);
+        report.check_summary(input.name, !ended_well, &self.outcome);
         report
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     junit::names,
     limits, outcome,
     report::{Format, Report},
-    retry_name, text,
+    text,
     xml::{Document, Tag, append},
 };
 
@@ -139,16 +139,14 @@ impl<'a> Document<'a> for Run<'a> {
         self.tests.len()
     }
 
-    fn finish(mut self, input: &Input<'a>) -> Report {
+    fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Xunit);
         for (start, seconds) in &self.assemblies {
             report.widen(input.time(start), input.seconds_to_ms(seconds));
         }
         let mut tests = Collector::for_results(self.tests.len());
-        retry_name::sort(&mut self.tests, |test| &test.name);
         for test in &self.tests {
-            let retry = retry_name::split(&test.name).1;
-            tests.add_retry(test.name(input), retry, vec![test.attempt(input)]);
+            tests.add(test.name(input), vec![test.attempt(input)]);
         }
         report.tests = tests.finish();
         for (name, failure) in &self.errors {
@@ -180,7 +178,7 @@ impl Test<'_> {
         let name = if self.name.trim().is_empty() {
             &*self.method
         } else {
-            retry_name::split(&self.name).0
+            &self.name
         };
         // The display name of a test begins with its class unless the test has its own name.
         let without_class = name

@@ -5,7 +5,10 @@
 
 use assay_domain::timestamp::Timestamp;
 
-use crate::report::Report;
+use crate::{
+    piece::Piece,
+    report::{Format, Report},
+};
 
 /// What is known of the clocks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +24,43 @@ const MINUTE_MS: i64 = 60_000;
 const TOLERANCE_MS: i64 = 10 * MINUTE_MS;
 /// The zone farthest east of Greenwich.
 const FARTHEST_EAST_MS: i64 = 14 * 60 * MINUTE_MS;
+
+/// How far the tests of an upload lie from it at most.
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+
+/// Gives files that lie more than a day from the upload its time, or leaves them out. Their tests ran at another time
+/// (a build cache restored the file) or on a machine with a wrong clock.
+pub(crate) fn drop_far(pieces: &mut Vec<Piece>, now: Timestamp, skip: bool) {
+    let distance = |piece: &Piece| piece.report.started_at.map_or(0, |start| now.since_ms(start));
+    let is_far = |piece: &Piece| distance(piece).abs() > DAY_MS;
+    let mut warnings = Vec::new();
+    // The attempts of a test of Allure are files, and their starts are their order.
+    let nearest = pieces.iter().map(distance).min_by_key(|distance| distance.abs());
+    let has_other = pieces.iter().any(|piece| !is_far(piece));
+    pieces.retain_mut(|piece| {
+        let Some(start) = piece.report.started_at.filter(|_| is_far(piece)) else {
+            return true;
+        };
+        let is_skipped = skip && has_other;
+        let what = if is_skipped {
+            "it was left out"
+        } else {
+            "its tests have the time of the upload; --skip-cached leaves such files out"
+        };
+        warnings.push(format!(
+            "{}: it began at {start}, more than 24 hours from the upload; {what}",
+            piece.name
+        ));
+        match nearest.filter(|_| piece.report.format == Format::Allure && !has_other) {
+            Some(distance) => piece.report.move_by(distance),
+            None => piece.report.drop_times(),
+        }
+        !is_skipped
+    });
+    if let Some(first) = pieces.first_mut() {
+        first.report.warnings.extend(warnings);
+    }
+}
 
 impl Clocks {
     /// Moves the times of a report without zones to UTC.

@@ -65,6 +65,9 @@ impl Checkout {
             known_files,
             clocks: Clocks::default(),
             keeps_written_names: false,
+            retries_as_attempts: false,
+            are_new: false,
+            skips_cached: false,
             memory: None,
             unpacked_bytes: None,
         }

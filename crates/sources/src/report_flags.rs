@@ -34,6 +34,9 @@ pub struct ReportFlags {
     /// The checkout of the tested sources, to store file paths relative to it
     #[arg(long, value_name = "DIR", help_heading = "The report")]
     pub root: Option<PathBuf>,
+    /// Results of one name in a file are attempts of one test, for a tool whose retries the report does not mark
+    #[arg(long, help_heading = "The report")]
+    pub retries_as_attempts: bool,
     /// The run.
     #[command(flatten)]
     pub run: RunFlags,

@@ -207,6 +207,7 @@ fn prepare(
     let began = Instant::now();
     let mut options = Options {
         clocks: clocks::clocks(now),
+        retries_as_attempts: args.report.retries_as_attempts,
         ..checkout.options(format, known_files.as_ref())
     };
     let read = assay_reports::read_readable(&sources, &options);

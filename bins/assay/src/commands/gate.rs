@@ -214,6 +214,7 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
     let summed = Files::of(&files);
     let mut options = checkout.options(format.0, known_files.as_ref());
     options.keeps_written_names = args.written_names;
+    options.retries_as_attempts = args.flags.report.retries_as_attempts;
     let report = assay_reports::read(files, &options)?;
     let arrival = Arrival {
         files: summed,

@@ -282,7 +282,11 @@ fn fields(
     purpose: Purpose<'_>,
 ) -> anyhow::Result<(Vec<Field>, Vec<String>)> {
     let ReportFlags {
-        format, root, run, ..
+        format,
+        root,
+        run,
+        retries_as_attempts,
+        ..
     } = &flags.report;
     let checkout = Checkout::of(root.as_deref(), ci)?;
     let is_of_pull_request = run.pr.or(ci.context.pull_request_number).is_some();
@@ -315,6 +319,8 @@ fn fields(
         renames,
         rerun: purpose.rerun.map(|rerun| rerun.tests),
         project: flags.project.as_deref(),
+        retries_as_attempts: *retries_as_attempts,
+        skip_cached: flags.skip_cached,
         dry_run: purpose.dry_run,
         failures: purpose.failures,
         utc_offset_minutes: clocks::utc_offset_minutes(),

@@ -2,6 +2,8 @@
 
 mod model;
 
+use std::collections::HashMap;
+
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     recording::{RunContext, ShardIndex},
@@ -19,7 +21,8 @@ use crate::{
     json::{self, Shape},
     limits, memory, outcome,
     report::{Format, ReadError, Report},
-    retry_name, text, time,
+    retries::{RepeatedResult, Retries, Tool},
+    text, time,
 };
 
 /// The report of one run or shard.
@@ -45,6 +48,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         report.widen(summary.stop.and_then(time::from_epoch), None);
     }
     let mut tests = Collector::for_results(results.tests.len());
+    let (mut retries, mut suites) = (Retries::default(), HashMap::new());
     for test in &results.tests {
         let attempts = attempts(input, test, &dialect.browser(test));
         for attempt in &attempts {
@@ -58,11 +62,17 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         if is_failed && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
             continue;
         }
-        if dialect.has_retries() {
-            tests.add(name, attempts);
+        if dialect == Dialect::JunitToCtrf {
+            let suite = suites.len();
+            let suite = *suites.entry(test.suite.parts()).or_insert(suite);
+            let result = RepeatedResult::of_test(name.into(), attempts);
+            retries.add(Tool::TestRetry, suite, result);
         } else {
-            tests.add_in_order(name, attempts);
+            tests.add(name, attempts);
         }
+    }
+    for (_, test, attempts) in retries.executions() {
+        tests.add(test, attempts);
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
@@ -90,6 +100,8 @@ enum Dialect {
     /// `name` is a node id, which repeats `suite`.
     Pytest,
     Vitest,
+    /// The converter of JUnit XML, which keeps each case.
+    JunitToCtrf,
     Other,
 }
 
@@ -100,15 +112,8 @@ impl Dialect {
             Some("jest") => Self::Jest,
             Some("pytest") => Self::Pytest,
             Some("vitest") => Self::Vitest,
+            Some("junit-to-ctrf") => Self::JunitToCtrf,
             _ => Self::Other,
-        }
-    }
-
-    /// Whether its reporter writes the attempts of a test into one entry. Another entry is then a repetition on purpose.
-    const fn has_retries(self) -> bool {
-        match self {
-            Self::Playwright | Self::Jest | Self::Pytest | Self::Vitest => true,
-            Self::Other => false,
         }
     }
 
@@ -129,7 +134,7 @@ impl Dialect {
 
 fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
     let suite = test.suite.parts();
-    let (title, _) = retry_name::split(test.name.as_deref().unwrap_or_default());
+    let title = test.name.as_deref().unwrap_or_default();
     let own = match dialect {
         Dialect::Pytest => title
             .strip_prefix(&suite.join("::"))
@@ -141,7 +146,7 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
                 .and_then(|rest| rest.strip_prefix(' '))
                 .filter(|_| suite.len() > 1)
         }
-        Dialect::Playwright | Dialect::Vitest | Dialect::Other => None,
+        Dialect::Playwright | Dialect::Vitest | Dialect::JunitToCtrf | Dialect::Other => None,
     };
     let parts = suite
         .iter()

@@ -163,6 +163,7 @@ impl GoReader {
         let mut tests = Collector::default();
         let mut unfinished = 0;
         let mut is_cut_short = false;
+        let is_rerun = packages.iter().all(Package::reruns_failed_tests);
         for package in packages {
             unfinished += usize::from(package.is_unfinished());
             is_cut_short |= package.is_cut_short();
@@ -170,7 +171,7 @@ impl GoReader {
                 let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
                 self.error(&failure.message, &build.map_or(failure.output, Output::text));
             }
-            let (name, executed) = package.finish(input);
+            let (name, executed) = package.finish(input, is_rerun);
             for (test, executions) in executed {
                 let test = TestName {
                     name: text::joined([&*name, &*test]),

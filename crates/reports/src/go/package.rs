@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{input::Input, limits, outcome, text};
 
-/// A package with each run of its tests, in order. A second run repeats failed tests.
+/// A package with each run of its tests, in order.
 #[derive(Debug)]
 pub(super) struct Package {
     name: String,
@@ -104,22 +104,42 @@ impl Package {
             })
     }
 
-    /// The package's name, and its tests with their executions. Executions by `-count` are not retries. A second run of
-    /// the package is a retry: gotestsum does that with `--rerun-fails`.
-    pub(super) fn finish(self, input: &Input<'_>) -> (String, Vec<(String, Executions)>) {
+    /// Whether each later run of the package ran only tests that had failed before. gotestsum does that with
+    /// `--rerun-fails`. Other later runs have other flags, or another version of Go.
+    pub(super) fn reruns_failed_tests(&self) -> bool {
+        let mut failed: HashMap<&str, bool> = HashMap::new();
+        self.runs.iter().enumerate().all(|(at, run)| {
+            let mut roots = run.tests.iter().filter(|test| !test.name.contains('/'));
+            roots.all(|test| {
+                let before = failed.insert(&test.name, test.failed() || !test.has_passed);
+                at == 0 || before == Some(true)
+            })
+        })
+    }
+
+    /// The package's name, and its tests with their executions. Executions by `-count` are not retries. `is_rerun` is
+    /// whether a later run of a package repeats what failed in the one before.
+    pub(super) fn finish(self, input: &Input<'_>, is_rerun: bool) -> (String, Vec<(String, Executions)>) {
         let mut tests: Vec<(String, Executions)> = Vec::new();
         let mut test_index: HashMap<String, usize> = HashMap::new();
         for run in self.runs {
-            for (name, mut attempts) in run.finish(input) {
+            for (name, attempts) in run.finish(input) {
+                let executions = attempts.into_iter().map(|attempt| vec![attempt]);
                 match test_index.get(&name).and_then(|index| tests.get_mut(*index)) {
                     Some((_, earlier)) => {
-                        if let Some(last) = earlier.last_mut() {
-                            last.append(&mut attempts);
+                        for mut execution in executions {
+                            let failed = |earlier: &&mut Vec<Attempt>| {
+                                earlier.last().is_some_and(|last| last.status.is_failure())
+                            };
+                            match earlier.iter_mut().rfind(failed).filter(|_| is_rerun) {
+                                Some(failed) => failed.append(&mut execution),
+                                None => earlier.push(execution),
+                            }
                         }
                     }
                     None => {
                         test_index.insert(name.clone(), tests.len());
-                        tests.push((name, attempts.into_iter().map(|attempt| vec![attempt]).collect()));
+                        tests.push((name, executions.collect()));
                     }
                 }
             }
@@ -166,6 +186,7 @@ impl PackageRun {
                 self.tests.push(Test {
                     name: event.test.to_string(),
                     executions: vec![Execution::default()],
+                    has_passed: false,
                 });
                 before
             }

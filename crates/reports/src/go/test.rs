@@ -17,6 +17,8 @@ pub(super) struct Test {
     pub(super) name: String,
     /// One execution, or several with `-count`.
     pub(super) executions: Vec<Execution>,
+    /// Whether an event says that it passed or was skipped. `go test` misses a result after output without a line break.
+    pub(super) has_passed: bool,
 }
 
 /// One execution of a test.
@@ -58,6 +60,7 @@ impl Test {
                     execution.output.clear();
                 }
                 execution.status = Some(status);
+                self.has_passed |= !status.is_failure();
                 execution.duration_ms = event
                     .elapsed
                     .and_then(|seconds| time::duration_ms(seconds * 1000.0));

@@ -1,6 +1,9 @@
 //! A test case, as read from the file.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use assay_domain::attempt::AttemptStatus;
 
@@ -23,6 +26,12 @@ pub(super) struct Case<'a> {
     pub(super) result: &'a str,
     /// Whether it has `flaky="true"`: it passed in the end, after an attempt that failed.
     pub(super) is_flaky: bool,
+    /// Whether it has the number of a line.
+    pub(super) has_line: bool,
+    /// Whether it has the hash of a configuration, which Bitrise writes.
+    pub(super) is_of_bitrise: bool,
+    /// A hash of the attributes that tell cases of one name apart: a line, a group, an id, a device.
+    pub(super) attributes: u64,
     pub(super) children: Vec<Child<'a>>,
     /// Standard output, read only if it contains the error.
     pub(super) output: Cow<'a, str>,
@@ -41,6 +50,9 @@ impl<'a> Case<'a> {
         self.status = "";
         self.result = "";
         self.is_flaky = false;
+        self.has_line = false;
+        self.is_of_bitrise = false;
+        self.attributes = 0;
         self.children.clear();
         self.output = Cow::Borrowed("");
         self.console = Cow::Borrowed("");
@@ -55,8 +67,33 @@ impl<'a> Case<'a> {
                 b"status" => self.status = value,
                 b"result" => self.result = value,
                 b"flaky" => self.is_flaky = value == "true",
-                _ => {}
+                b"assertions" => {}
+                _ => {
+                    self.has_line |= key == "line";
+                    self.is_of_bitrise |= key == "configuration-hash";
+                    let mut hasher = DefaultHasher::new();
+                    (self.attributes, key, value).hash(&mut hasher);
+                    self.attributes = hasher.finish();
+                }
             }
+        }
+    }
+
+    /// Takes the marks that TestCafe appends to a name. `(unstable)` means that an attempt failed.
+    pub(super) fn take_marks_of_testcafe(&mut self) {
+        let mut name: &str = &self.name;
+        if let Some((before, _)) = name
+            .rsplit_once(" (screenshots: ")
+            .filter(|_| name.ends_with(')'))
+        {
+            name = before;
+        }
+        if let Some(stable) = name.strip_suffix(" (unstable)") {
+            name = stable;
+            self.is_flaky |= !self.has(ChildKind::Error);
+        }
+        if name.len() < self.name.len() {
+            self.name = Cow::Owned(name.to_owned());
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) enum Dialect {
     Ctest,
     /// Robot Framework, whose class names begin with the name of the root suite.
     Robot,
+    /// xcbeautify, whose suites have no time.
+    Xcbeautify,
     /// Any other tool.
     Other,
 }
@@ -51,11 +53,14 @@ impl Dialect {
                     "pytest tests" => Self::Pytest,
                     "jest tests" => Self::Jest,
                     "Mocha Tests" => Self::Mocha,
+                    "All tests" if begins_with(tag, &["name", "tests", "failures"]) => Self::Xcbeautify,
                     _ => parent.unwrap_or(Self::Other),
                 }
             };
         }
         match parent {
+            // Other tools call their root "All tests", too.
+            Some(Self::Xcbeautify) if has("time") || has("errors") || has("file") => {}
             Some(Self::Other) | None => {}
             Some(known) => return known,
         }
@@ -91,6 +96,7 @@ impl Dialect {
             | Self::NodeTest
             | Self::Prove
             | Self::Robot
+            | Self::Xcbeautify
             | Self::Ctest => false,
         }
     }
@@ -166,6 +172,8 @@ const ORDERS: &[(&[&str], Dialect)] = &[
         ],
         Dialect::Pytest,
     ),
+    // Before version 5.
+    (&["errors", "failures", "name", "skips"], Dialect::Pytest),
     (
         &[
             "name",

@@ -53,7 +53,7 @@ pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDe
     let timed_out = match dialect {
         Dialect::Nextest => child.type_name == "test timeout",
         Dialect::NodeTest => child.type_name == "testTimeoutFailure",
-        Dialect::Surefire | Dialect::Gradle | Dialect::Robot | Dialect::Other => {
+        Dialect::Surefire | Dialect::Gradle | Dialect::Robot | Dialect::Xcbeautify | Dialect::Other => {
             failure::is_time_limit(&child.type_name) || failure::is_time_limit(message)
         }
         Dialect::Playwright | Dialect::Vitest | Dialect::Pytest | Dialect::Jest | Dialect::Mocha => {

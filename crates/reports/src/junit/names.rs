@@ -67,6 +67,7 @@ impl<'a> Names<'a> {
             | Dialect::Jest
             | Dialect::Ctest
             | Dialect::Robot
+            | Dialect::Xcbeautify
             | Dialect::Other => self.of_class(input, dialect, suites, case),
         };
         // The only file of the checkout that fits the class name, where the report has none.
@@ -211,7 +212,7 @@ fn labels<'s>(
         {
             true
         }
-        Dialect::Jest | Dialect::Robot | Dialect::Other => {
+        Dialect::Jest | Dialect::Robot | Dialect::Xcbeautify | Dialect::Other => {
             is_qualified(class) || suites.last().is_none_or(is_repeated)
         }
         // Their classes, or in place of them their titles, are complete.

@@ -53,7 +53,9 @@ pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, 
         Dialect::Gotestsum => class.is_empty(),
         Dialect::GoJunitReport => name.starts_with('[') && name.ends_with(" failed]"),
         // GoogleTest's failures outside of a test have no names.
-        Dialect::Other => is_set_up_of_class(name) || (name.is_empty() && class.is_empty()),
+        Dialect::Xcbeautify | Dialect::Other => {
+            is_set_up_of_class(name) || (name.is_empty() && class.is_empty())
+        }
         Dialect::Playwright
         | Dialect::Vitest
         | Dialect::Nextest

@@ -37,6 +37,8 @@ pub(super) struct Suite<'a> {
     pub(super) variant: Option<Variant>,
     /// Whether its tool writes times in UTC without a zone.
     pub(super) is_utc: bool,
+    /// Whether TestNG wrote it, or ran its tests for Surefire.
+    pub(super) is_of_testng: bool,
     pub(super) header: Header,
 }
 
@@ -59,7 +61,7 @@ impl Header {
     fn close(&mut self) {
         // A tool may count a case among both failures and errors.
         let errors = if self.is_go { 0 } else { self.errors };
-        let counted = self.failures.saturating_add(errors);
+        let counted = self.failures.max(errors);
         let counted = if self.tests > 0 {
             counted.min(self.tests)
         } else {
@@ -106,6 +108,7 @@ impl<'a> Suite<'a> {
             outer_bytes: 0,
             variant: None,
             is_utc: false,
+            is_of_testng: parent.is_some_and(|parent| parent.is_of_testng),
             header: Header::default(),
         };
         let count = |value: &str| value.trim_ascii().parse().unwrap_or(0);
@@ -138,6 +141,8 @@ impl<'a> Suite<'a> {
             !suite.is_group && !dialect::is_constant(&tag, &suite.name) && is_label(suite.name.trim());
         suite.is_path = paths::is_path(&suite.name);
         suite.dialect = Dialect::of_suite(&tag, &suite.name, parent.map(|parent| parent.dialect));
+        // Surefire names the suite of a run by TestNG so.
+        suite.is_of_testng |= suite.dialect == Dialect::Surefire && suite.name == "TestSuite";
         suite.is_utc = parent.is_some_and(|parent| parent.is_utc) || suite.dialect.writes_utc(&tag);
         suite
     }
@@ -158,11 +163,13 @@ impl<'a> Suite<'a> {
         input.seconds_to_ms(text)
     }
 
-    /// Records that a Go tool wrote the suite. A property with Go's version shows that.
-    pub(super) fn mark_as_go(&mut self) {
-        if self.dialect == Dialect::Other {
+    /// Records what a property shows: the version of Go that a Go tool wrote the suite, TestNG on the class path that it
+    /// ran the tests.
+    pub(super) fn property(&mut self, name: &str, value: &str) {
+        if self.dialect == Dialect::Other && name == "go.version" {
             self.dialect = Dialect::Gotestsum;
         }
+        self.is_of_testng |= name.ends_with("class.path") && value.contains("/testng-");
     }
 }
 

@@ -324,14 +324,14 @@ fn gos_groups_of_subtests_are_tests_only_if_they_failed_by_themselves() {
     assert_eq!(
         names,
         [
+            "others > k > get",
+            "others > k > get/all",
             "example.org/shop > TestGreen/a",
             "example.org/shop > TestRed/a/b",
             "example.org/shop > TestRed/c",
             "example.org/shop > TestOwn/a",
             "example.org/shop > TestOwn",
             "example.org/shop > TestAlone",
-            "others > k > get",
-            "others > k > get/all",
         ]
     );
 }

@@ -858,3 +858,215 @@ fn every_format_that_writes_the_reason_for_skipping_keeps_it() {
         );
     }
 }
+
+/// The messages of the errors outside of tests, and the status of the run by its tests.
+fn errors_and_failed_tests(name: &str, text: &str) -> (Vec<String>, usize) {
+    let report = plain(vec![inline(name, text)]).unwrap();
+    let failed = |test: &&assay_reports::ReportedTest| test.outcome().unwrap().status.is_failure();
+    let messages = report
+        .errors
+        .iter()
+        .map(|error| error.message.clone().unwrap_or_default());
+    (messages.collect(), report.tests.iter().filter(failed).count())
+}
+
+#[test]
+fn a_run_that_its_tool_calls_failed_has_an_error_if_no_result_failed() {
+    let trx = |outcome: &str, result: &str| {
+        format!(
+            "<TestRun><Results><UnitTestResult testName='a' outcome='{result}'/></Results><ResultSummary \
+             outcome='{outcome}'/></TestRun>"
+        )
+    };
+    let nunit = |run: &str, suite: &str| {
+        format!(
+            "<test-run result='{run}'>{suite}<test-suite name='S' result='Passed'><test-case name='a' fullname='S.a' \
+             result='Passed'/></test-suite></test-run>"
+        )
+    };
+    let invalid = "<test-suite name='B.dll' result='Failed' label='Invalid'><reason><message>File not found</message>\
+                   </reason></test-suite>";
+    let bare = "<test-suite name='B.dll' result='Failed' label='Invalid'/>";
+    let robot = |status: &str| {
+        format!(
+            "<robot><suite name='S'><test name='a'><status status='PASS'/></test><status status='{status}'/></suite></robot>"
+        )
+    };
+    let pytest = |code: u8| {
+        format!(
+            r#"{{"created": 1, "duration": 1, "exitcode": {code}, "root": "/r", "summary": {{}}, "tests": [{{"nodeid": "t.py::a", "outcome": "passed"}}]}}"#
+        )
+    };
+    let libtest = |event: &str| {
+        format!(
+            "{{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}}\n{{\"type\":\"test\",\"event\":\"ok\",\"name\":\"a\"}}\n\
+             {{\"type\":\"suite\",\"event\":\"{event}\",\"passed\":1}}\n"
+        )
+    };
+    for (name, text, expected) in [
+        ("r.trx", trx("Aborted", "Passed"), Some("Aborted")),
+        ("r.trx", trx("Timeout", "Passed"), Some("Timeout")),
+        ("r.trx", trx("Completed", "Passed"), None),
+        ("r.trx", trx("Failed", "Failed"), None),
+        ("r.xml", nunit("Failed", invalid), Some("B.dll: File not found")),
+        (
+            "r.xml",
+            nunit("Failed", bare),
+            Some("B.dll: failed without a test"),
+        ),
+        ("r.xml", nunit("Failed", ""), Some("Failed")),
+        ("r.xml", nunit("Passed", ""), None),
+        ("r.xml", robot("FAIL"), Some("FAIL")),
+        ("r.xml", robot("PASS"), None),
+        ("r.json", pytest(3), Some("exit code 3")),
+        ("r.json", pytest(5), None),
+        ("r.jsonl", libtest("failed"), Some("failed")),
+        ("r.jsonl", libtest("ok"), None),
+    ] {
+        let (errors, _) = errors_and_failed_tests(name, &text);
+        match expected {
+            Some(part) => assert!(
+                errors.len() == 1 && errors[0].contains(part),
+                "{text}: {errors:?}"
+            ),
+            None => assert!(errors.is_empty(), "{text}: {errors:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_failure_that_a_header_counts_twice_is_one() {
+    let suite = |failures: u8, errors: u8| {
+        format!(
+            "<testsuite name='s' tests='3' failures='{failures}' errors='{errors}'><testcase classname='A' name='a'/>\
+             <testcase classname='A' name='b'><failure>no</failure></testcase></testsuite>"
+        )
+    };
+    assert!(errors_and_failed_tests("r.xml", &suite(1, 1)).0.is_empty());
+    assert_eq!(errors_and_failed_tests("r.xml", &suite(2, 0)).0.len(), 1);
+}
+
+#[test]
+fn marks_and_shapes_of_single_tools_are_read() {
+    let read = |name: &str, text: &str| plain(vec![inline(name, text)]).unwrap();
+    let lines = |report: &assay_reports::Report| -> Vec<String> {
+        let line = |test: &assay_reports::ReportedTest| {
+            let statuses: Vec<String> = test
+                .attempts
+                .iter()
+                .map(|attempt| attempt.status.to_string())
+                .collect();
+            format!("{} {}", test.test.name, statuses.join(","))
+        };
+        report.tests.iter().map(line).collect()
+    };
+    let testcafe = |name: &str| {
+        format!(
+            "<testsuite name='TestCafe Tests: Chrome 119 / Linux'><testcase classname='Cart' file='c.js' name='{name}'/>\
+             </testsuite>"
+        )
+    };
+    assert_eq!(
+        lines(&read("r.xml", &testcafe("adds (unstable) (screenshots: /tmp/1)"))),
+        ["Cart > adds failed,passed"]
+    );
+    assert_eq!(
+        lines(&read("r.xml", &testcafe("adds (screenshots: /tmp/1)"))),
+        ["Cart > adds passed"]
+    );
+    let other = "<testsuite name='s'><testcase classname='Cart' name='adds (unstable)'/></testsuite>";
+    assert_eq!(lines(&read("r.xml", other)), ["Cart > adds (unstable) passed"]);
+
+    let busted = "<testsuite name='s'><testcase classname='A' name='outer'><testcase classname='A' name='inner'><failure/>\
+                  </testcase></testcase></testsuite>";
+    assert_eq!(
+        lines(&read("r.xml", busted)),
+        ["A > inner failed", "A > outer passed"]
+    );
+
+    let mocha = r#"{"stats": {}, "tests": [{"fullTitle": "s a", "err": {"message": "no"}}, {"fullTitle": "s a", "err": {}}],
+        "pending": [], "failures": [{"fullTitle": "s a", "err": {"message": "no"}}], "passes": []}"#;
+    assert_eq!(lines(&read("r.json", mocha)), ["s a passed,failed"]);
+    let empty = mocha.replace(r#""message": "no""#, "");
+    assert_eq!(lines(&read("r.json", &empty)), ["s a passed,failed"]);
+
+    let root = "<testsuites name='Mocha Tests'><testsuite name='Root Suite' file='a.cy.ts' tests='0'/><testsuite name='S' \
+                tests='1'><testcase name='S works' classname='works'/></testsuite></testsuites>";
+    assert_eq!(
+        read("r.xml", root).tests[0].test.file_path.as_deref(),
+        Some("a.cy.ts")
+    );
+
+    let pester = "<test-results name='Pester'><test-suite name='S'><results><test-case name='' success='False'/></results>\
+                  </test-suite></test-results>";
+    assert!(lines(&read("r.xml", pester))[0].ends_with("skipped"));
+
+    // test-retry runs a class again whose set-up failed.
+    let gradle = |cases: &str| {
+        format!(
+            "<testsuite name='A' tests='2' skipped='0' failures='1' errors='0' timestamp='2026-11-20T19:25:00' hostname='h' \
+             time='1'>{cases}</testsuite>"
+        )
+    };
+    let set_up = "<testcase name='initializationError' classname='A'><failure message='no'/></testcase>";
+    let test = "<testcase name='a()' classname='A'/>";
+    assert_eq!(
+        errors_and_failed_tests("r.xml", &gradle(&format!("{set_up}{test}")))
+            .0
+            .len(),
+        0
+    );
+    assert_eq!(
+        errors_and_failed_tests("r.xml", &gradle(&format!("{test}{set_up}")))
+            .0
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn formats_without_a_reader_are_refused_with_advice() {
+    for (text, advice) in [
+        (
+            r#"{"tests": 1, "name": "AllTests", "testsuites": []}"#,
+            "--gtest_output=xml",
+        ),
+        (
+            r#"{"environment": {"os": "posix"}, "testsuites": []}"#,
+            "twister.xml",
+        ),
+        (r#"[{"SuitePath": "/r", "SpecReports": []}]"#, "--junit-report"),
+        (
+            "{\"meta\":{\"protocolVersion\":\"24.0.0\"}}\n{\"testRunStarted\":{}}\n",
+            "Cucumber's messages",
+        ),
+        (
+            r#"{"kind": "event", "payload": {}, "version": 0}"#,
+            "--xunit-output",
+        ),
+        (r#"{"devices": [], "testNodes": []}"#, "xcresultparser"),
+        (r#"{"metrics": {}, "root_group": {}}"#, "k6"),
+        (r#"{"collection": {}, "run": {}}"#, "newman"),
+        (
+            r#"{"__version__": [18], "elapsed": 1, "tests": []}"#,
+            "--xunit-xml-output",
+        ),
+        ("<testExecutions version='1'/>", "SonarQube"),
+        (
+            "<e:events xmlns:e='https://schemas.opentest4j.org/reporting/events/0.2.0'/>",
+            "Open Test Reporting",
+        ),
+        (
+            "<doctest><TestSuite><TestCase name='a'/></TestSuite></doctest>",
+            "--reporters=junit",
+        ),
+        (
+            "<Catch2TestRun name='t'><TestCase name='a'/></Catch2TestRun>",
+            "--reporter junit",
+        ),
+        ("##teamcity[testStarted name='a']\n", "TeamCity"),
+    ] {
+        let error = plain(vec![inline("r", text)]).unwrap_err().to_string();
+        assert!(error.contains(advice), "{text}: {error}");
+    }
+}

@@ -51,67 +51,45 @@ fn cases(name: &str, outcomes: &str) -> String {
     outcomes.chars().map(|outcome| case(name, outcome)).collect()
 }
 
-const FORMS: &[(&str, &str)] = &[
-    ("FP", "FP"),
-    ("FEP", "FFP"),
-    ("FF", "FF"),
-    ("PF", "P F"),
-    ("PP", "P P"),
-    ("FPF", "FP F"),
-    ("FPP", "FP P"),
-    ("PFP", "P FP"),
-    ("FS", "S F"),
-];
+/// The executions of the results of one name: each is one, and the worst comes last.
+fn alone(outcomes: &str) -> String {
+    let mut letters: Vec<&str> = outcomes.split("").filter(|letter| !letter.is_empty()).collect();
+    letters.sort_by_key(|letter| "SPFE".find(letter));
+    letters.join(" ").replace('E', "F")
+}
+
+const FORMS: &[&str] = &["FP", "FEP", "FF", "PF", "PP", "FPF", "FPP", "PFP", "FS"];
 
 #[test]
-fn in_one_suite_the_order_of_the_results_decides() {
-    // The attributes are those of tools with a rule of their own for other things, and of an unknown one.
+fn results_of_one_name_are_executions_unless_the_tool_says_more() {
+    let playwright = "name='a.spec.ts' timestamp='2026-11-20T19:18:54.000Z' hostname='api' tests='1' failures='0' \
+                      skipped='0' time='0.1' errors='0'";
     for suite in [
         "name='s'",
-        "name='C' tests='2' skipped='0' failures='1' errors='0' timestamp='2026-11-20T19:25:00' hostname='h' time='1'",
         "name='e2e' tests='4' skipped='1' failures='1' time='812'",
         "name='All' errors='0' failures='1' skipped='0' timestamp='2026-11-25T10:00:00' time='0.9' tests='1'",
         "xsi:noNamespaceSchemaLocation='https://maven.apache.org/surefire/surefire-test-report.xsd' name='shop.Cart'",
+        "name='shop' tests='6' failures='1' errors='0' id='0' hostname='ci' time='0.03'",
+        playwright,
     ] {
-        for (outcomes, expected) in FORMS {
-            let text = format!("<testsuite {suite}>{}</testsuite>", cases("adds", outcomes));
-            assert_eq!(of_first("r.xml", text), *expected, "{outcomes} {suite}");
+        for outcomes in FORMS {
+            let text = format!(
+                "<testsuites><testsuite {suite}>{}{}</testsuite></testsuites>",
+                cases("adds", outcomes),
+                case("removes", 'P')
+            );
+            let report = read(vec![inline("r.xml", text)]);
+            assert_eq!(executions(&report)[0].1, alone(outcomes), "{outcomes} {suite}");
+            let is_doubtful = outcomes.contains('F') && outcomes.contains('P');
+            let warnings = report.warnings.join(" ");
+            assert_eq!(
+                warnings.contains("--retries-as-attempts"),
+                is_doubtful,
+                "{outcomes} {warnings}"
+            );
         }
     }
-}
-
-#[test]
-fn results_of_two_suites_are_two_executions() {
-    let suite = |outcome| format!("<testsuite name='s'>{}</testsuite>", case("adds", outcome));
-    let text = format!("<testsuites>{}{}</testsuites>", suite('F'), suite('P'));
-    assert_eq!(of_first("r.xml", text), "P F");
-}
-
-#[test]
-fn tools_that_write_all_attempts_into_one_case_repeat_on_purpose() {
-    let playwright = "timestamp='2026-11-20T19:18:54.000Z' hostname='api' tests='1' failures='0' skipped='0' time='0.1' \
-                      errors='0'";
-    let case =
-        |inner: &str| format!("<testcase name='adds' classname='a.spec.ts' time='0.1'>{inner}</testcase>");
-    let text = format!(
-        "<testsuites><testsuite name='a.spec.ts' {playwright}>{}{}</testsuite></testsuites>",
-        case("<failure message='a'>wrong</failure>"),
-        case("")
-    );
-    assert_eq!(of_first("r.xml", text), "P F");
-    let ctrf = |tool: &str| {
-        let test = |status: &str| format!(r#"{{"name": "adds", "status": "{status}", "duration": 1}}"#);
-        let tests = [test("failed"), test("passed")].join(",");
-        let text = format!(r#"{{"results": {{"tool": {{"name": "{tool}"}}, "tests": [{tests}]}}}}"#);
-        of_first("r.json", text)
-    };
-    assert_eq!(ctrf("playwright"), "P F");
-    assert_eq!(ctrf("junit-to-ctrf"), "FP");
-}
-
-#[test]
-fn in_a_ctrf_document_the_order_of_the_results_decides() {
-    for (outcomes, expected) in FORMS {
+    for outcomes in FORMS {
         let entry = |outcome| {
             let status = match outcome {
                 'F' | 'E' => "failed",
@@ -121,17 +99,281 @@ fn in_a_ctrf_document_the_order_of_the_results_decides() {
             format!(r#"{{"name": "pays", "suite": "shop.Pay", "status": "{status}", "duration": 5}}"#)
         };
         let entries: Vec<String> = outcomes.chars().map(entry).collect();
-        let text = format!(
-            r#"{{"results": {{"tool": {{"name": "x"}}, "tests": [{}]}}}}"#,
-            entries.join(",")
-        );
-        assert_eq!(of_first("r.json", text), *expected, "{outcomes}");
+        for tool in ["playwright", "xunit-to-ctrf"] {
+            let text = format!(
+                r#"{{"results": {{"tool": {{"name": "{tool}"}}, "tests": [{}]}}}}"#,
+                entries.join(",")
+            );
+            assert_eq!(of_first("r.json", text), alone(outcomes), "{outcomes}");
+        }
     }
 }
 
 #[test]
-fn a_tap_script_may_assert_the_same_twice() {
-    assert_eq!(of_first("r.tap", "1..2\nnot ok 1 - works\nok 2 - works\n"), "P F");
+fn a_repeated_case_is_a_retry_by_the_shape_that_its_tool_documents() {
+    let gradle = "name='C' tests='2' skipped='0' failures='1' errors='0' timestamp='2026-11-20T19:25:00' hostname='h' time='1'";
+    let (openshift, other) = (
+        "name='openshift-tests' tests='4' failures='1' time='8'",
+        "name='s'",
+    );
+    let gotestsum =
+        "tests='4' failures='1' time='0.1' name='example.org/shop' timestamp='2026-11-20T19:18:54Z'";
+    let xcbeautify = "name='ShopUITests.Login' tests='3' failures='1'";
+    let bitrise = |name: &str| format!("{name}' configuration-hash='c1");
+    for (root, suite, results, expected) in [
+        // A method of a class, at any place. Another name that is one word, in a later round.
+        ("", gradle, "a() F, a() P, b() P", "FP"),
+        ("", gradle, "a F, b P, a P", "FP"),
+        ("", gradle, "a F, a P, b P", "P F"),
+        ("", gradle, "is empty F, b P, is empty P", "P F"),
+        ("", gradle, "[2] b F, other() P, [2] b P", "P F"),
+        (
+            "",
+            gradle,
+            "repetition 1 of 2 F, other() P, repetition 1 of 2 P",
+            "P F",
+        ),
+        // Everything twice, or a result after a pass: repeated on purpose.
+        ("", gradle, "a() F, b() P, a() P, b() P", "P F"),
+        ("", gradle, "a() F, a() P, b() P, c() P, c() F", "P F"),
+        ("", gradle, "a() F, a() P, a() P, b() P", "P P F"),
+        ("", openshift, "a F, a P, b P", "FP"),
+        ("", openshift, "a F, a P, b P, b P", "P F"),
+        ("", openshift, "a P, a F, b P", "P F"),
+        (
+            "All tests' tests='3' failures='1",
+            xcbeautify,
+            "testA F, testA P, testB P",
+            "FP",
+        ),
+        (
+            "All tests' tests='3' failures='1",
+            xcbeautify,
+            "price(of:) F, price(of:) P, testB P",
+            "P F",
+        ),
+        (
+            "All tests' tests='3' failures='1",
+            &format!("{xcbeautify} time='1'"),
+            "testA F, testA P, testB P",
+            "P F",
+        ),
+        (
+            "",
+            other,
+            &format!("{0} F, {0} P, {1} P", bitrise("testA()"), bitrise("testB()")),
+            "FP",
+        ),
+        (
+            "",
+            other,
+            &format!(
+                "{0} F, testA()' configuration-hash='c2 P, {1} P",
+                bitrise("testA()"),
+                bitrise("testB()")
+            ),
+            "P F",
+        ),
+        // gotestsum lists failed tests first.
+        ("go", gotestsum, "TestA F, TestA P, TestB P", "FP"),
+        ("go", gotestsum, "TestA F, TestA P, TestB P, TestB P", "P F"),
+        (
+            "go",
+            gotestsum,
+            "TestA/x F, TestA F, TestB P, TestA/x P, TestA/y P, TestA/y P, TestA P",
+            "FP",
+        ),
+        ("go", gotestsum, "TestA/x F, TestA F, TestA/x P, TestA P", "P F"),
+    ] {
+        let cases: String = results
+            .split(", ")
+            .map(|result| {
+                let (name, outcome) = result.rsplit_once(' ').unwrap();
+                case(name, outcome.chars().next().unwrap())
+            })
+            .collect();
+        let version = "<properties><property name='go.version' value='go1.22'/></properties>";
+        let (root, properties) = if root == "go" { ("", version) } else { (root, "") };
+        let text = format!(
+            "<testsuites name='{root}'><testsuite {suite}>{properties}{cases}</testsuite></testsuites>"
+        );
+        assert_eq!(of_first("r.xml", text), expected, "{suite} {results}");
+    }
+    let ctrf = |names: &[(&str, &str)]| {
+        let test = |(name, status): &(&str, &str)| {
+            format!(r#"{{"name": "shop.Pay: {name}", "suite": "shop.Pay", "status": "{status}"}}"#)
+        };
+        let tests: Vec<String> = names.iter().map(test).collect();
+        let tests = tests.join(",");
+        of_first(
+            "r.json",
+            format!(r#"{{"results": {{"tool": {{"name": "junit-to-ctrf"}}, "tests": [{tests}]}}}}"#),
+        )
+    };
+    let others = ("b()", "passed");
+    assert_eq!(ctrf(&[("a()", "failed"), ("a()", "passed"), others]), "FP");
+    assert_eq!(ctrf(&[("[1] a", "failed"), ("[1] a", "passed"), others]), "P F");
+}
+
+/// Two different tests of one name in every format, the first of them failed.
+#[test]
+fn a_failed_test_beside_a_passed_one_of_its_name_fails_the_run() {
+    let xml = |text: &str| ("r.xml", text.to_owned());
+    let json = |text: &str| ("r.json", text.to_owned());
+    let junit = |suite: &str| {
+        (
+            "r.xml",
+            format!(
+                "<testsuites><testsuite {suite}>{}</testsuite></testsuites>",
+                cases("adds", "FP")
+            ),
+        )
+    };
+    let go = |status: &str| {
+        format!(
+            "{{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}}\n{{\"Action\":\"{status}\",\"Package\":\"p\",\"Test\":\"TestA\"}}\n"
+        )
+    };
+    let libtest = |event: &str| {
+        format!(
+            "{{\"type\":\"test\",\"event\":\"started\",\"name\":\"a\"}}\n{{\"type\":\"test\",\"event\":\"{event}\",\"name\":\"a\"}}\n"
+        )
+    };
+    let dart = |id: u8, result: &str| {
+        format!(
+            "{{\"test\":{{\"id\":{id},\"name\":\"a\",\"suiteID\":0,\"groupIDs\":[]}},\"type\":\"testStart\",\"time\":{id}}}\n{{\"testID\":{id},\"result\":\"{result}\",\"skipped\":false,\"hidden\":false,\"type\":\"testDone\",\"time\":{id}}}\n"
+        )
+    };
+    let allure = |start: u64, status: &str| {
+        inline(
+            &format!("r/{start}-result.json"),
+            format!(
+                r#"{{"uuid": "{start}", "historyId": "a", "name": "a", "status": "{status}", "start": {start}, "stop": 1795600009000}}"#
+            ),
+        )
+    };
+    let inputs = vec![
+        junit("name='s'"),
+        junit("name='pytest' errors='0' failures='1' skipped='0' tests='2' time='1'"),
+        junit("name='openshift-tests'"),
+        xml(
+            "<TestRun><Results><UnitTestResult testName='a' outcome='Failed'/><UnitTestResult testName='a' outcome='Passed'/>\
+             </Results></TestRun>",
+        ),
+        xml(
+            "<test-run><test-suite><test-case name='a' fullname='N.a' result='Failed'/><test-case name='a' fullname='N.a' \
+             result='Passed'/></test-suite></test-run>",
+        ),
+        xml(
+            "<assemblies><assembly><collection><test name='N.a' type='N' method='a' result='Fail'/><test name='N.a' type='N' \
+             method='a' result='Pass'/></collection></assembly></assemblies>",
+        ),
+        xml(
+            "<testng-results><suite><test name='t'><class name='A'><test-method name='a' status='FAIL' duration-ms='3'/>\
+             <test-method name='a' status='PASS' duration-ms='3'/></class></test></suite></testng-results>",
+        ),
+        xml(
+            "<Site><Testing><Test Status='failed'><Name>a</Name></Test><Test Status='passed'><Name>a</Name></Test></Testing></Site>",
+        ),
+        xml(
+            "<robot><suite name='S'><test name='a'><status status='FAIL'/></test><test name='a'><status status='PASS'/></test>\
+             </suite></robot>",
+        ),
+        json(
+            r#"{"results": {"tool": {"name": "x"}, "tests": [{"name": "a", "status": "failed"}, {"name": "a", "status": "passed"}]}}"#,
+        ),
+        json(
+            r#"{"results": {"tool": {"name": "junit-to-ctrf"}, "tests": [{"name": "a", "status": "failed"}, {"name": "a", "status": "passed"}]}}"#,
+        ),
+        json(
+            r#"{"numTotalTests": 2, "numRuntimeErrorTestSuites": 0, "testResults": [{"name": "/a.js", "assertionResults": [
+            {"title": "a", "status": "failed"}, {"title": "a", "status": "passed"}]}]}"#,
+        ),
+        json(
+            r#"{"config": {}, "suites": [{"title": "a", "file": "a", "specs": [
+            {"title": "a", "file": "a", "tests": [{"results": [{"status": "failed"}]}]},
+            {"title": "a", "file": "a", "tests": [{"results": [{"status": "passed"}]}]}]}]}"#,
+        ),
+        json(
+            r#"{"stats": {}, "tests": [{"title": "a", "fullTitle": "s a", "err": {"message": "no"}}, {"title": "a", "fullTitle": "s a", "err": {}}],
+            "pending": [], "failures": [{"title": "a", "fullTitle": "s a", "err": {"message": "no"}}], "passes": []}"#,
+        ),
+        json(
+            r#"{"stats": {}, "results": [{"title": "s", "suites": [], "tests": [{"title": "a", "fullTitle": "s a", "state": "failed", "err": {"message": "no"}},
+            {"title": "a", "fullTitle": "s a", "state": "passed", "err": {}}]}], "meta": {"mochawesome": {}}}"#,
+        ),
+        json(
+            r#"[{"uri": "a.feature", "name": "F", "elements": [
+            {"id": "f;a", "type": "scenario", "name": "a", "line": 3, "steps": [{"result": {"status": "failed"}}]},
+            {"id": "f;a", "type": "scenario", "name": "a", "line": 9, "steps": [{"result": {"status": "passed"}}]}]}]"#,
+        ),
+        json(
+            r#"{"created": 1795600001, "duration": 1, "exitcode": 1, "root": "/r", "summary": {}, "tests": [
+            {"nodeid": "t.py::a", "outcome": "failed"}, {"nodeid": "t.py::a", "outcome": "passed"}]}"#,
+        ),
+        json(
+            r#"{"version": "3", "examples": [{"full_description": "a", "file_path": "./a.rb", "status": "failed"},
+            {"full_description": "a", "file_path": "./a.rb", "status": "passed"}], "summary": {"failure_count": 1}}"#,
+        ),
+        ("r.tap", "1..2\nnot ok 1 - a\nok 2 - a\n".to_owned()),
+        ("r.jsonl", [go("fail"), go("pass")].concat()),
+        (
+            "r.jsonl",
+            [
+                "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":2}\n",
+                &libtest("failed"),
+                &libtest("ok"),
+            ]
+            .concat(),
+        ),
+        (
+            "r.jsonl",
+            [
+                "{\"protocolVersion\":\"0.1.1\",\"runnerVersion\":null,\"type\":\"start\",\"time\":0}\n",
+                &dart(1, "failure"),
+                &dart(2, "success"),
+            ]
+            .concat(),
+        ),
+    ];
+    let mut imports: Vec<Vec<SourceFile>> = inputs
+        .into_iter()
+        .map(|(name, text)| vec![inline(name, text)])
+        .collect();
+    imports.push(vec![
+        allure(1_795_600_000_000, "failed"),
+        allure(1_795_600_001_000, "passed"),
+    ]);
+    for files in imports {
+        let text = String::from_utf8_lossy(&files[0].bytes).into_owned();
+        let report = plain(files).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let is_failed = |test: &assay_reports::ReportedTest| test.outcome().unwrap().status.is_failure();
+        assert!(
+            report.tests.iter().any(is_failed),
+            "{text}\n{:?}",
+            executions(&report)
+        );
+    }
+}
+
+#[test]
+fn a_sender_may_say_that_repeated_results_are_retries() {
+    for (outcomes, expected) in [
+        ("FP", "FP"),
+        ("PF", "FP"),
+        ("FPP", "P FP"),
+        ("FF", "FF"),
+        ("PS", "S P"),
+        ("FS", "S F"),
+    ] {
+        let text = format!("<testsuite name='s'>{}</testsuite>", cases("adds", outcomes));
+        let options = assay_reports::Options {
+            retries_as_attempts: true,
+            ..assay_reports::Options::default()
+        };
+        let report = assay_reports::read(vec![inline("r.xml", text)], &options).unwrap();
+        assert_eq!(executions(&report)[0].1, expected, "{outcomes}");
+    }
 }
 
 #[test]
@@ -147,6 +389,19 @@ fn reruns_of_pytest_are_attempts_whatever_the_suite_is_called() {
     // Another tool of Python sorts the attributes, too, and has no retries of this form.
     let other = "errors='0' failures='0' name='api' skipped='0' tests='1' time='0.1'";
     assert_eq!(of_first("r.xml", suite(other)), "P P");
+    // xdist's --dist=each runs all tests twice. A failed test at one file and line is a rerun.
+    let suite = |cases: String| format!("<testsuites><testsuite {new}>{cases}</testsuite></testsuites>");
+    assert_eq!(
+        of_first("r.xml", suite(cases("a", "PP") + &cases("b", "PP"))),
+        "P P"
+    );
+    assert_eq!(
+        of_first("r.xml", suite(cases("a", "FP") + &cases("b", "P"))),
+        "P F"
+    );
+    let placed = cases("a", "FEP") + &cases("b", "P");
+    let placed = placed.replace("time=", "file='t.py' line='4' time=");
+    assert_eq!(of_first("r.xml", suite(placed)), "FFP");
 }
 
 #[test]
@@ -220,22 +475,21 @@ fn a_retry_that_is_a_part_of_the_name_is_an_attempt() {
     assert_eq!(read_all("r.trx", trx(&retried)), ["Pays: FFP", "Ships: P"]);
     let others = [("shows retry #1", "Failed"), ("shows", "Passed")];
     assert_eq!(read_all("r.trx", trx(&others)), ["shows retry #1: F", "shows: P"]);
-    let nunit = "<test-run><test-suite><test-case name='Pays' fullname='Shop.Pays' result='Failed'/>\
-                 <test-case name='Pays (retry #1)' fullname='Shop.Pays (retry #1)' result='Passed'/></test-suite></test-run>";
-    assert_eq!(read_all("r.xml", nunit.to_owned()), ["Shop > Pays: FP"]);
-    let xunit = "<assemblies><assembly><collection><test name='Shop.Pays' type='Shop' method='Pays' result='Fail'/>\
-                 <test name='Shop.Pays (retry #1)' type='Shop' method='Pays' result='Pass'/></collection></assembly></assemblies>";
-    assert_eq!(read_all("r.xml", xunit.to_owned()), ["Shop > Pays: FP"]);
+    let without_first = [("Pays (retry #1)", "Failed"), ("Pays (retry #2)", "Passed")];
+    assert_eq!(
+        read_all("r.trx", trx(&without_first)),
+        ["Pays (retry #1): F", "Pays (retry #2): P"]
+    );
+    // Other tools have no such retries.
     let junit = format!(
         "<testsuite name='shop.Cart'>{}{}</testsuite>",
         case("pays", 'F'),
-        case("pays, retry #1", 'P')
+        case("pays (retry #1)", 'P')
     );
-    assert_eq!(read_all("r.xml", junit), ["shop.Cart > pays: FP"]);
-    let entry = |name: &str, status: &str| format!(r#"{{"name": "{name}", "status": "{status}"}}"#);
-    let entries = [entry("pays", "failed"), entry("pays (retry #1)", "passed")].join(",");
-    let ctrf = format!(r#"{{"results": {{"tool": {{"name": "x"}}, "tests": [{entries}]}}}}"#);
-    assert_eq!(read_all("r.json", ctrf), ["pays: FP"]);
+    assert_eq!(
+        read_all("r.xml", junit),
+        ["shop.Cart > pays: F", "shop.Cart > pays (retry #1): P"]
+    );
 }
 
 /// A file of JUnit XML whose suite starts at this second of an hour and takes a second.
@@ -415,4 +669,38 @@ fn the_attempts_of_allure_share_history_and_parameters() {
         ("r/c-result.json", result("USD", "passed", 1_795_600_002_000)),
     ];
     assert_eq!(over_files(&files).0, ["[EUR]: F", "[USD]: FP"]);
+    // A retry begins after the failed attempt, at the same place.
+    let result = |start: u64, stop: u64, status: &str, place: &str| {
+        format!(
+            r#"{{"uuid": "{start}", "historyId": "one", "name": "total", "status": "{status}", "start": {start},
+            "stop": {stop}, "labels": [{place}]}}"#
+        )
+    };
+    let place = |name: &str, value: &str| format!(r#"{{"name": "{name}", "value": "{value}"}}"#);
+    let t = 1_795_600_000_000_u64;
+    for (first, second, expected) in [
+        (
+            result(t, t + 5, "failed", ""),
+            result(t + 5, t + 9, "passed", ""),
+            "FP",
+        ),
+        (
+            result(t, t + 5, "failed", ""),
+            result(t + 4, t + 9, "passed", ""),
+            "P F",
+        ),
+        (
+            result(t, t + 5, "passed", ""),
+            result(t + 6, t + 9, "failed", ""),
+            "P F",
+        ),
+        (
+            result(t, t + 5, "failed", &place("host", "a")),
+            result(t + 6, t + 9, "passed", &place("host", "b")),
+            "P F",
+        ),
+    ] {
+        let files = [("r/a-result.json", first), ("r/b-result.json", second)];
+        assert_eq!(over_files(&files).0, [format!("total: {expected}")]);
+    }
 }

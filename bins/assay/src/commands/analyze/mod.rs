@@ -79,6 +79,9 @@ pub(crate) struct AnalyzeArgs {
     /// Keep the parts of names that change from run to run, such as addresses and times
     #[arg(long)]
     written_names: bool,
+    /// Results of one name in a file are attempts of one test, for a tool whose retries the report does not mark
+    #[arg(long)]
+    retries_as_attempts: bool,
 }
 
 /// How runs without a branch are judged.
@@ -133,6 +136,7 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         root: args.root.as_deref(),
         one_run_per_file: args.one_run_per_file,
         keeps_written_names: args.written_names,
+        retries_as_attempts: args.retries_as_attempts,
     };
     assay_offline::read(global.json, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
