@@ -143,7 +143,23 @@ impl CauseSentences<'_> {
         } else {
             ""
         };
-        format!("Fails{stable} since run {}{error}", run.number)
+        match self.run(facts.stable_mended) {
+            None if facts.in_lasting_crowd => format!(
+                "A shared cause{stable} since run {}: {} tests failed together in this run{error}",
+                run.number, facts.failed_in_run
+            ),
+            None => format!("Fails{stable} since run {}{error}", run.number),
+            Some(mended) => {
+                let revision = mended.revision.as_deref().map(short);
+                let revision = revision.map(|revision| format!("revision {revision}, "));
+                format!(
+                    "Rebase: failed{stable} from run {}{error}, which is mended since {}run {}; this branch probably began before",
+                    run.number,
+                    revision.unwrap_or_default(),
+                    mended.number
+                )
+            }
+        }
     }
 
     fn flake(&self) -> String {
@@ -253,9 +269,7 @@ impl CauseSentences<'_> {
         let is_counted = self.knowledge == Knowledge::Hindsight || facts.stable_streak >= 3;
         let others = match shared.all {
             _ if is_counted || failed < 2 => String::new(),
-            // A second failure in a row makes a pass less probable.
-            0 if facts.stable_streak >= 2 => String::new(),
-            0 => "; in other projects most such failures passed again within two runs".to_owned(),
+            0 => String::new(),
             all => {
                 let revisions = if all == 1 { "revision" } else { "revisions" };
                 format!(
