@@ -150,13 +150,15 @@ impl CauseSentences<'_> {
             ),
             None => format!("Fails{stable} since run {}{error}", run.number),
             Some(mended) => {
-                let revision = mended.revision.as_deref().map(short);
-                let revision = revision.map(|revision| format!("revision {revision}, "));
+                let branch = &self.history.stable_branch;
+                let (first, since) = (run.number, mended.number);
+                let revision = mended
+                    .revision
+                    .as_deref()
+                    .map_or_else(String::new, |revision| format!("revision {}, ", short(revision)));
                 format!(
-                    "Rebase: failed{stable} from run {}{error}, which is mended since {}run {}; this branch probably began before",
-                    run.number,
-                    revision.unwrap_or_default(),
-                    mended.number
+                    "Rebase: {branch} failed it since run {first}{error}, and is mended since {revision}run {since}; \
+                     this branch probably began before"
                 )
             }
         }
