@@ -6,7 +6,7 @@ use std::{collections::HashSet, ffi::OsString, fs, path::Path, time::Duration};
 
 use anyhow::Context as _;
 use assay_console::message;
-use assay_domain::{decision::GateOutcome, test::TestName};
+use assay_domain::test::TestName;
 use assay_gate::{
     burn_in::BurnIn,
     judged::JudgedRun,
@@ -52,7 +52,7 @@ pub(crate) fn run_again(
     before: &Before<'_>,
 ) -> anyhow::Result<Option<Value>> {
     let (flags, command) = (&job.args.reruns, &job.args.command);
-    let budget = flags.budget().filter(|_| decision.outcome == GateOutcome::Rerun);
+    let budget = flags.budget().filter(|_| decision.is_open);
     if budget.is_none() && (flags.burn_in().is_none() || !decision.outcome.passes()) {
         return Ok(None);
     }

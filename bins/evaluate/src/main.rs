@@ -34,6 +34,7 @@ mod slower;
 mod truth;
 mod weeks;
 mod world;
+mod young;
 
 /// Measure the flakiness engine on simulated and real histories.
 #[derive(Debug, Parser)]
@@ -83,6 +84,15 @@ enum Command {
     },
     /// Rerun the failed tests of simulated branches within a budget, and evaluate the gate before and after.
     Reruns {
+        /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+        /// The budget of a run in seconds.
+        #[arg(long, default_value_t = 90.0)]
+        budget: f64,
+    },
+    /// Evaluate the gate on simulated projects from the first run to the 200th, by the share of breakages.
+    Young {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
@@ -214,6 +224,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
+        Command::Young { seeds, budget } => print!("{}", young::table(&seeds, budget)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
         Command::PullRequests {
             folder,

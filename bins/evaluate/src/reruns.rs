@@ -122,7 +122,7 @@ struct Failed {
 }
 
 /// The gate before and after, by whether the branch broke a failed test.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Score {
     before: [Actions; 2],
     after: [Actions; 2],
@@ -130,6 +130,9 @@ pub(crate) struct Score {
     bands: Bands,
     seconds: Vec<f64>,
     repetitions: u32,
+    /// The rule that runs each failed test again up to three times, and passes if all pass once; and its seconds.
+    three_times: [Actions; 2],
+    seconds_of_three: Vec<f64>,
 }
 
 /// The table of simulated projects with these seeds.
@@ -141,11 +144,17 @@ pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
     score.table()
 }
 
-fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, score: &mut Score) {
+pub(crate) fn judge(
+    world: &CausesWorld,
+    place: usize,
+    budget_s: f64,
+    random: &mut StdRng,
+    score: &mut Score,
+) {
     let (Some(run), Some(observed)) = (world.runs.get(place), world.history.runs.get(place)) else {
         return;
     };
-    if run.branch == 0 || run.at < COUNTED_FROM || observed.failures.is_empty() {
+    if run.branch == 0 || observed.failures.is_empty() {
         return;
     }
     let engine = Engine::default();
@@ -171,10 +180,6 @@ fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, 
         }
     };
     add(&mut score.before, first);
-    if first != Action::Rerun {
-        add(&mut score.after, first);
-        return;
-    }
     let process = [ProcessOf::Test, ProcessOf::File, ProcessOf::Suite];
     let process = process.get(random.random_range(0..3_usize)).copied();
     let startup_s = 10.0_f64.powf(random.random_range(0.0..1.3));
@@ -201,9 +206,16 @@ fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, 
             with_file_s: Some(alone_s * random.random_range(1.0..15.0)),
         });
     }
+    let (passes, seconds) = three_times(&failed, &suspects, startup_s, random);
+    add(
+        &mut score.three_times,
+        if passes { Action::Pass } else { Action::Block },
+    );
+    score.seconds_of_three.push(seconds);
     let mut spent = 0.0;
     let mut last = first;
-    while last == Action::Rerun {
+    // Nothing is blocked without a rerun that fits.
+    while last == Action::Rerun || (last == Action::Block && spent <= 0.0) {
         let limits = Limits {
             budget_s: budget_s - spent,
             startup_s,
@@ -240,6 +252,22 @@ fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, 
 
 fn lasting(failure: &FailureCause) -> f64 {
     failure.probabilities.environment + failure.probabilities.broken_before
+}
+
+/// Runs each failed test with its file up to three times, until it passes. Whether all passed, and the seconds.
+fn three_times(failed: &[Failed], suspects: &[Suspect], startup_s: f64, random: &mut StdRng) -> (bool, f64) {
+    let (mut red, mut seconds) = (Vec::from_iter(failed.iter().zip(suspects)), 0.0);
+    for _ in 0..3 {
+        if red.is_empty() {
+            break;
+        }
+        seconds += startup_s;
+        red.retain(|(test, suspect)| {
+            seconds += suspect.with_file_s.unwrap_or_default();
+            test.nature.fails(RerunKind::WithFile, random)
+        });
+    }
+    (red.is_empty(), seconds)
 }
 
 /// Runs what a plan begins with, each test once, and returns the seconds; none if the plan is empty.
@@ -287,11 +315,45 @@ impl Score {
     pub(crate) fn judge(&mut self, world: &CausesWorld, seed: u64, budget_s: f64) {
         for (place, of_run) in (0..world.runs.len()).zip(1_u64..) {
             // Each run has reruns of its own, so that those of one do not change those of the next.
+            if world.runs.get(place).is_none_or(|run| run.at < COUNTED_FROM) {
+                continue;
+            }
             let seed = seed
                 .wrapping_mul(7_919)
                 .wrapping_add(of_run.wrapping_mul(1 << 32));
             judge(world, place, budget_s, &mut StdRng::seed_from_u64(seed), self);
         }
+    }
+
+    /// A row of shares in percent: innocent runs that do not pass and breakages that pass, without reruns, with them, and of
+    /// the rule of three, and the mean seconds of both.
+    pub(crate) fn row(&self) -> String {
+        let shares = [self.before, self.after, self.three_times].map(|[own, none]| {
+            let share = |part: u32, all: u32| 100.0 * f64::from(part) / f64::from(all.max(1));
+            let Actions([passed, ..]) = own;
+            let Actions([_, undecided, blocked]) = none;
+            format!(
+                "{:.1} + {:.1} / {:.2}",
+                share(blocked, none.all()),
+                share(undecided, none.all()),
+                share(passed, own.all())
+            )
+        });
+        let runs = f64::from(
+            self.before
+                .iter()
+                .map(|actions| actions.all())
+                .sum::<u32>()
+                .max(1),
+        );
+        let mean = |seconds: &[f64]| seconds.iter().sum::<f64>() / runs;
+        let [own, none] = self.before.map(Actions::all);
+        format!(
+            "{none} | {own} | {} | {:.0} | {:.0} |",
+            shares.join(" | "),
+            mean(&self.seconds),
+            mean(&self.seconds_of_three)
+        )
     }
 
     /// The undecided runs, before and after.
@@ -307,7 +369,11 @@ impl Score {
 
     fn table(mut self) -> String {
         let mut text = "| Runs | Number | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n".to_owned();
-        for (name, actions) in [("without reruns", self.before), ("with reruns", self.after)] {
+        for (name, actions) in [
+            ("without reruns", self.before),
+            ("with reruns", self.after),
+            ("rerun three times", self.three_times),
+        ] {
             for (kind, actions) in ["own breakage", "none"].iter().zip(actions) {
                 let _ = writeln!(text, "| {kind}, {name} | {} |{}", actions.all(), actions.shares());
             }
@@ -355,6 +421,7 @@ mod tests {
         let mut none = Score::default();
         none.judge(&world, 5, 0.0);
         assert_eq!(none.undecided(), [before, before]);
+        assert_eq!(none.after[1].0, none.before[1].0);
         assert_eq!(none.repetitions, 0);
     }
 }

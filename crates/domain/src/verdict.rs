@@ -55,6 +55,8 @@ vocabulary!(
         VariantSpecific = "variant_specific",
         /// It failed on several branches, one after the other, and passed in between.
         UnrelatedBranches = "unrelated_branches",
+        /// It fails on weekends or in one hour of the day, and at no other time.
+        Calendar = "calendar",
         /// It was flaky and has passed long enough since then.
         Resolved = "resolved",
     }
@@ -75,6 +77,7 @@ impl Signal {
             Self::FailingOffStable => "Failing off the stable branch",
             Self::VariantSpecific => "Fails on one variant only",
             Self::UnrelatedBranches => "Failed on unrelated branches",
+            Self::Calendar => "Fails at certain times only",
             Self::Resolved => "Flaky before, passing since",
         }
     }

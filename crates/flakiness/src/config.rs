@@ -3,7 +3,7 @@
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "8";
+pub const ENGINE_VERSION: &str = "9";
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -104,6 +104,8 @@ impl Refusal {
 pub struct Decision {
     /// The outcome.
     pub outcome: GateOutcome,
+    /// Whether only the probability blocks the run, so that a rerun may change the decision.
+    pub is_open: bool,
     /// Why the run is not valid, one sentence each.
     pub problems: Vec<String>,
     /// The failed tests, each with why it is not excused.
@@ -211,23 +213,23 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         Some(_) | None => {}
     }
     let all_excused = excused == failed.len();
+    let may_rerun = failed
+        .iter()
+        .all(|(_, refusal)| matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear)));
     let outcome = if !problems.is_empty() {
         GateOutcome::Blocked
     } else if failed.is_empty() {
         GateOutcome::Clean
     } else if all_excused && run.mine < rules.risk {
         GateOutcome::Excused
-    } else if run.action != Action::Block
-        && failed
-            .iter()
-            .all(|(_, refusal)| matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear)))
-    {
+    } else if run.action != Action::Block && may_rerun {
         GateOutcome::Rerun
     } else {
         GateOutcome::Blocked
     };
     Decision {
         outcome,
+        is_open: problems.is_empty() && may_rerun && !outcome.passes(),
         problems,
         failed,
         reran: None,

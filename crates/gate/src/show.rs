@@ -253,6 +253,7 @@ mod tests {
                 .cycle()
                 .take(count)
                 .collect(),
+            is_open: false,
             reran: None,
             burn_in: None,
         }

@@ -59,6 +59,9 @@ fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord
         Cause::BrokenBefore if facts.on_stable => {
             add_run(facts.episode_since, EvidenceWord::FailingSince, runs)
         }
+        Cause::BrokenBefore if facts.stable_mended.is_some() => {
+            add_run(facts.stable_since, EvidenceWord::FailedElsewhere, runs)
+        }
         Cause::BrokenBefore => add_run(facts.stable_since, EvidenceWord::FailingOnStableSince, runs),
         Cause::EarlierOnBranch => add_run(facts.episode_since, EvidenceWord::FailingSince, runs),
         Cause::ThisChange => {

@@ -157,7 +157,25 @@ impl CauseSentences<'_> {
         } else {
             ""
         };
-        format!("Fails{stable} since run {}{error}", run.number)
+        match self.run(facts.stable_mended) {
+            None if facts.in_lasting_crowd => format!(
+                "A shared cause{stable} since run {}: {} tests failed together in this run{error}",
+                run.number, facts.failed_in_run
+            ),
+            None => format!("Fails{stable} since run {}{error}", run.number),
+            Some(mended) => {
+                let branch = &self.history.stable_branch;
+                let (first, since) = (run.number, mended.number);
+                let revision = mended
+                    .revision
+                    .as_deref()
+                    .map_or_else(String::new, |revision| format!("revision {}, ", short(revision)));
+                format!(
+                    "Rebase: {branch} failed it since run {first}{error}, and is mended since {revision}run {since}; \
+                     this branch probably began before"
+                )
+            }
+        }
     }
 
     fn flake(&self) -> String {
@@ -267,9 +285,7 @@ impl CauseSentences<'_> {
         let is_counted = self.knowledge == Knowledge::Hindsight || facts.stable_streak >= 3;
         let others = match shared.all {
             _ if is_counted || failed < 2 => String::new(),
-            // A second failure in a row makes a pass less probable.
-            0 if facts.stable_streak >= 2 => String::new(),
-            0 => "; in other projects most such failures passed again within two runs".to_owned(),
+            0 => String::new(),
             all => {
                 let revisions = if all == 1 { "revision" } else { "revisions" };
                 format!(

@@ -101,7 +101,7 @@ impl Background {
     }
 
     /// Whether the code broke the test with others at a position, and it still fails.
-    fn lasts(&self, position: usize, test: TestOrdinal) -> bool {
+    pub(crate) fn lasts(&self, position: usize, test: TestOrdinal) -> bool {
         self.lasting(position).is_some_and(|tests| tests.contains(test))
     }
 

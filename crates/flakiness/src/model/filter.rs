@@ -4,19 +4,24 @@
     reason = "every index is a position or chain of the timeline that sized the vectors"
 )]
 
-use std::{array::from_fn, ops::Range};
+use std::{
+    array::from_fn,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use crate::{
     model::{
-        GRID, Likelihood, Move, Outcome, PerRate, Step,
+        GRID, Likelihood, Move, Outcome, PerRate, RELIABLE, Step,
         always_passing::AlwaysPassing,
         background::Background,
         branch_breaks, breaks_like_branch, breaks_like_sibling,
         chain_state::{ChainState, RelativeLikelihood},
         failing_branches::FailingBranches,
-        first_breaks, flake_rate, mean, prior,
+        first_breaks, flake_rate, mean, prior, prior_on_variant,
+        project_rates::BRANCHES_USUALLY_BREAK,
         scaled_product::ScaledProduct,
-        stable_breaks, unreliable,
+        stable_breaks, unreliable, unreliable_rate,
     },
     numbers::count,
     timeline::{Timeline, positions::Positions},
@@ -44,6 +49,8 @@ pub(crate) struct Filter<'t, 'h> {
     always_passing: &'t AlwaysPassing,
     /// The prior probability of each hypothesis.
     prior: PerRate,
+    /// The same of a variant that has a flake rate of its own.
+    prior_on_variant: PerRate,
     /// The probability that a new revision off the stable branch breaks the test.
     branch_breaks: PerRate,
     /// The positions at which the current test fails or is absent, or at which new code inherits a deviating state.
@@ -60,6 +67,8 @@ pub(crate) struct Filter<'t, 'h> {
     failing_branches: Option<FailingBranches>,
     /// The likelihood of the current test's results, by lane.
     likelihoods: Vec<ScaledProduct>,
+    /// The number of lanes with a result of the current test.
+    lanes_with_results: u32,
     /// The likelihood of the current test's results on all variants.
     likelihood: ScaledProduct,
     /// The lane whose likelihood was multiplied last.
@@ -72,6 +81,8 @@ pub(crate) struct Filter<'t, 'h> {
 const FACTORS: u32 = 32;
 /// The probability that a variant has a flake rate of its own.
 const OWN_RATE: f64 = 0.5;
+/// The share of unreliable tests that are so on one variant only.
+const ONE_VARIANT: f64 = 0.3;
 /// The probability that a variant has another flake rate than the one before it, where this rate is assumed for both.
 const OTHER_RATE: f64 = 0.01;
 
@@ -88,6 +99,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             background,
             always_passing,
             prior: prior(background.rates.unreliable),
+            prior_on_variant: prior_on_variant(background.rates.unreliable),
             branch_breaks: branch_breaks(background.rates.branches_break),
             visits: Positions::new(positions),
             deviating: Positions::new(positions),
@@ -96,10 +108,30 @@ impl<'t, 'h> Filter<'t, 'h> {
             broke: vec![[0.0; GRID]; if timeline.lanes.len() > 1 { positions } else { 0 }],
             failing_branches: None,
             likelihoods: vec![ScaledProduct::ONE; timeline.lanes.len()],
+            lanes_with_results: 0,
             likelihood: ScaledProduct::ONE,
             lane: 0,
             factors: 0,
         }
+    }
+
+    /// The number of revisions at which the test failed on a variant and on another one, too, by lane.
+    fn count_shared(&self, test_counts: TestCounts<'_, 'h>) -> Vec<i32> {
+        let mut shared = vec![0; self.likelihoods.len()];
+        let mut lanes_of: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for failure in test_counts
+            .failures
+            .iter()
+            .filter(|failure| failure.outcome.failed())
+        {
+            let entry = &self.timeline.entries[failure.position];
+            let lane = self.timeline.chains[entry.chain].lane;
+            lanes_of.entry(entry.revision).or_default().insert(lane);
+        }
+        for lane in lanes_of.values().filter(|lanes| lanes.len() > 1).flatten() {
+            shared[*lane] += 1;
+        }
+        shared
     }
 
     /// Runs the filter over all results of a test.
@@ -109,6 +141,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         self.always_failed.clear();
         self.failing_branches = None;
         self.likelihoods.fill(ScaledProduct::ONE);
+        self.lanes_with_results = 0;
         self.factors = 0;
         for failure in test_counts.failures.iter().chain(test_counts.repeated) {
             self.visits.insert(failure.position);
@@ -128,16 +161,57 @@ impl<'t, 'h> Filter<'t, 'h> {
                 }
             }
             likelihood.multiply_all(total);
+            self.lanes_with_results += 1;
         }
         self.walk(test_counts);
         self.likelihood = self.product();
         let (weights, log_likelihood) = self.likelihood.clone().posterior(&self.prior);
+        let (flake_score, flake_rate) = self.flake(test_counts, &weights, log_likelihood);
         Belief {
             weights,
             log_likelihood,
-            flake_score: unreliable(&weights),
-            flake_rate: flake_rate(&weights),
+            flake_score,
+            flake_rate,
         }
+    }
+
+    /// The probability that the test is unreliable, on all variants or on one, and its expected flake rate there. `weights`
+    /// is the posterior of each hypothesis about all variants.
+    fn flake(&self, test_counts: TestCounts<'_, 'h>, weights: &PerRate, log_likelihood: f64) -> (f64, f64) {
+        let variants = self.lanes_with_results;
+        if variants < 2 {
+            return (unreliable(weights), flake_rate(weights));
+        }
+        let reliable = 1.0 - unreliable(weights);
+        let mut parts = vec![(log_likelihood, reliable, 0.0)];
+        let everywhere = (1.0 - ONE_VARIANT) * unreliable(weights);
+        parts.push((log_likelihood, everywhere, unreliable_rate(weights)));
+        let usually_reliable = 1.0 - unreliable(&self.prior);
+        let shared = self.count_shared(test_counts);
+        for (own, shared) in self.likelihoods.iter().zip(shared) {
+            let mut others = self.likelihood.clone();
+            others.divide_all(own);
+            let (here, of_own) = own.clone().posterior(&self.prior_on_variant);
+            let (elsewhere, of_others) = others.posterior(&self.prior);
+            let passes_elsewhere = (1.0 - unreliable(&elsewhere)) / usually_reliable;
+            // What other variants share needs a breakage.
+            let breakages = BRANCHES_USUALLY_BREAK.powi(shared);
+            let only_here =
+                ONE_VARIANT / f64::from(variants) * unreliable(&here) * passes_elsewhere * breakages;
+            parts.push((of_own + of_others, only_here, unreliable_rate(&here)));
+        }
+        let top = parts
+            .iter()
+            .map(|(log, ..)| *log)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let (mut all, mut flaky, mut rate) = (0.0, 0.0, 0.0);
+        for (place, (log, part, of_part)) in parts.into_iter().enumerate() {
+            let weight = part * (log - top).exp();
+            all += weight;
+            flaky += if place == 0 { 0.0 } else { weight };
+            rate += weight * of_part;
+        }
+        (flaky / all, (rate + (all - flaky) * RELIABLE) / all)
     }
 
     /// P(Broken) of a stable chain after the test's last run on it, which has position `last`.
@@ -148,13 +222,13 @@ impl<'t, 'h> Filter<'t, 'h> {
 
     /// The posterior of each hypothesis on one variant. The test has one flake rate on all variants, or this one has its own.
     fn weights_on(&self, belief: &Belief, lane: usize) -> PerRate {
-        if self.likelihoods.len() == 1 {
+        if self.lanes_with_results < 2 {
             return belief.weights;
         }
         let own = &self.likelihoods[lane];
         let mut others = self.likelihood.clone();
         others.divide_all(own);
-        let (own_weights, of_own) = own.clone().posterior(&self.prior);
+        let (own_weights, of_own) = own.clone().posterior(&self.prior_on_variant);
         let (_, of_others) = others.posterior(&self.prior);
         let apart =
             1.0 / (1.0 + (belief.log_likelihood - of_own - of_others).exp() * (1.0 - OWN_RATE) / OWN_RATE);
@@ -372,12 +446,13 @@ impl<'t, 'h> Filter<'t, 'h> {
     /// rate explains the results there badly, the variants have different rates, and the mean over those there counts.
     fn broke_on_sibling(&self, sibling: usize) -> PerRate {
         let lane = self.timeline.chains[self.timeline.entries[sibling].chain].lane;
-        let (weights, _) = self.likelihoods[lane].clone().posterior(&self.prior);
+        let prior = &self.prior_on_variant;
+        let (weights, _) = self.likelihoods[lane].clone().posterior(prior);
         let broke = &self.broke[sibling];
         let apart = mean(&weights, broke);
         from_fn(|k| {
             // The likelihood of the results there, in relation to their mean likelihood.
-            let likelihood = weights[k] / self.prior[k];
+            let likelihood = weights[k] / prior[k];
             let shared = likelihood * (1.0 - OTHER_RATE) / (likelihood * (1.0 - OTHER_RATE) + OTHER_RATE);
             shared * broke[k] + (1.0 - shared) * apart
         })

@@ -23,19 +23,19 @@ use assay_domain::{
     timestamp::DAY_MS,
 };
 
-/// The number of hypotheses about a test: ten flake rates of tests that changes rarely break, and a reliable test that
+/// The number of hypotheses about a test: eleven flake rates of tests that changes rarely break, and a reliable test that
 /// changes break often.
-pub(crate) const GRID: usize = 11;
+pub(crate) const GRID: usize = 12;
 
 /// One number for each hypothesis.
 pub(crate) type PerRate = [f64; GRID];
 
 /// The flake rates. The first and the last are those of a reliable test.
 pub(crate) const RATES: PerRate = [
-    RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, RELIABLE,
+    RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85, RELIABLE,
 ];
 /// The flake rate of a reliable test.
-const RELIABLE: f64 = 2e-5;
+pub(crate) const RELIABLE: f64 = 2e-5;
 /// The hypothesis of a reliable test that changes break often.
 const TOUCHY: usize = GRID - 1;
 /// The share of such tests among the reliable ones.
@@ -45,14 +45,25 @@ const TOUCHY_SHARE: f64 = 0.05;
 const BRANCHES_BREAK_TOUCHY: (f64, f64) = (0.2, 0.02);
 /// Factor by which a new revision of the stable branch breaks such a test more often than others, up to a limit.
 const STABLE_BREAKS_TOUCHY: (f64, f64) = (30.0, 0.1);
-/// The weights of the nine rates of an unreliable test. Few tests fail in every second run.
-const WEIGHTS: [f64; 9] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.2];
+/// The weights of the ten rates of an unreliable test. Few tests fail in every second run.
+const WEIGHTS: [f64; 10] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.2, 0.0];
+/// The same on one of several variants: some machines fail a test in most runs.
+const WEIGHTS_ON_VARIANT: [f64; 10] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.15, 0.05];
 
 /// The prior probability of each hypothesis, if this share of the project's tests is unreliable.
 pub(crate) fn prior(unreliable: f64) -> PerRate {
-    let all: f64 = WEIGHTS.iter().sum();
+    with_weights(unreliable, &WEIGHTS)
+}
+
+/// The same of a test on one of several variants.
+pub(crate) fn prior_on_variant(unreliable: f64) -> PerRate {
+    with_weights(unreliable, &WEIGHTS_ON_VARIANT)
+}
+
+fn with_weights(unreliable: f64, weights: &[f64; 10]) -> PerRate {
+    let all: f64 = weights.iter().sum();
     let mut prior = [0.0; GRID];
-    for (prior, weight) in prior.iter_mut().skip(1).zip(WEIGHTS) {
+    for (prior, weight) in prior.iter_mut().skip(1).zip(weights) {
         *prior = unreliable * weight / all;
     }
     prior[0] = (1.0 - unreliable) * (1.0 - TOUCHY_SHARE);
@@ -68,6 +79,12 @@ pub(crate) fn unreliable(weights: &PerRate) -> f64 {
 /// The expected flake rate of the test, given the posterior of each hypothesis.
 pub(crate) fn flake_rate(weights: &PerRate) -> f64 {
     mean(weights, &RATES)
+}
+
+/// The same if the test is unreliable.
+pub(crate) fn unreliable_rate(weights: &PerRate) -> f64 {
+    let of_unreliable = flake_rate(weights) - (1.0 - unreliable(weights)) * RELIABLE;
+    of_unreliable / unreliable(weights).max(f64::MIN_POSITIVE)
 }
 
 /// P(Broken) of a stable chain before its first run.

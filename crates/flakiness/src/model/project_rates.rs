@@ -1,7 +1,9 @@
 //! The rates of a project: how many of its tests are unreliable and how often a branch breaks a test, which its history
 //! teaches, and how often the stable branch breaks and mends one, which depends on the time between its revisions.
 
-use assay_domain::timestamp::DAY_MS;
+use std::collections::BTreeMap;
+
+use assay_domain::{test::TestOrdinal, timestamp::DAY_MS};
 
 use crate::{
     numbers::{at, count},
@@ -19,8 +21,10 @@ const PER_RECURRING: f64 = 1.25;
 const UNRELIABLE: (f64, f64) = (0.03, 0.15);
 /// The probability that a new revision of another branch breaks a test, in a project of which nothing else is known.
 pub(crate) const BRANCHES_USUALLY_BREAK: f64 = 0.0015;
-/// The weight of this rate, in results on new revisions.
-const USUAL_RESULTS: f64 = 5_000.0;
+/// The most tests that such a revision breaks, whatever the size of the suite.
+const USUALLY_BROKEN_TESTS: f64 = 0.4;
+/// The weight of this rate, in runs of new revisions.
+const USUAL_RUNS: f64 = 20.0;
 /// The stable branch breaks a test at this rate for each day since the revision before.
 const STABLE_BREAKS_A_DAY: f64 = 0.005;
 /// The bounds of this rate for one revision.
@@ -82,43 +86,95 @@ fn days(milliseconds: i64) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum FailedOn<'h> {
     Nothing,
-    OneBranch(Option<&'h str>),
-    /// On several branches or the stable one, or it passed on retry: no sign of a branch that broke it.
+    OneBranch {
+        branch: Option<&'h str>,
+        /// Whether it failed there again, or passed at a later revision.
+        is_confirmed: bool,
+    },
+    /// On several branches or the stable one, or it passed on the same code: no sign of a branch that broke it.
     More,
+}
+
+/// The probability that a new revision off the stable branch breaks a test, where a suite of this size teaches nothing.
+pub(crate) fn branches_usually_break(tests: u32) -> f64 {
+    BRANCHES_USUALLY_BREAK.min(USUALLY_BROKEN_TESTS / f64::from(tests.max(1)))
 }
 
 /// The probability that a new revision off the stable branch breaks a test.
 ///
 /// A test that failed on a single branch, and nowhere else, was probably broken by it. A test that failed on several
-/// branches is probably flaky, or was broken on the stable branch.
+/// branches is probably flaky, or was broken on the stable branch. A failure after which the test did not run again on
+/// its branch is censored: it counts neither as a breakage nor as a result without one.
 fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
+    let tests = timeline.count_tests();
     let mut failed_on = vec![FailedOn::Nothing; timeline.words * at(u64::BITS)];
     let mut results = 0.0;
-    for (entry, _) in timeline
-        .entries
-        .iter()
-        .zip(mass_failure)
-        .filter(|(_, mass)| !**mass)
-    {
-        let Some(chain) = timeline.chains.get(entry.chain) else {
-            continue;
-        };
-        if !chain.stable && entry.step.is_new_code() {
-            results += f64::from(timeline.count_seen(entry.observed));
-        }
-        for failure in &*entry.failures {
-            if let Some(failed_on) = failed_on.get_mut(at(failure.test)) {
-                let here = FailedOn::OneBranch(chain.branch);
-                let is_first = *failed_on == FailedOn::Nothing || *failed_on == here;
-                *failed_on = if is_first && !chain.stable && !failure.recovered {
-                    here
-                } else {
-                    FailedOn::More
+    for chain in &timeline.chains {
+        // The tests whose last result failed, each with the revision.
+        let mut red: BTreeMap<TestOrdinal, usize> = BTreeMap::new();
+        for position in chain.positions.clone() {
+            let entry = timeline.entries.get(position);
+            let mass_failure = mass_failure.get(position).copied().unwrap_or(false);
+            let Some(entry) = entry.filter(|_| !mass_failure) else {
+                continue;
+            };
+            if !chain.stable && entry.step.is_new_code() {
+                results += f64::from(timeline.count_seen(entry.observed));
+            }
+            red.retain(|test, revision| {
+                let passed = timeline.is_seen(entry.observed, *test)
+                    && entry.failure(*test).is_none_or(|failure| failure.recovered);
+                if passed && let Some(failed_on) = failed_on.get_mut(at(*test)) {
+                    failed_on.passed(entry.revision == *revision);
+                }
+                !passed
+            });
+            for failure in &*entry.failures {
+                let Some(failed_on) = failed_on.get_mut(at(failure.test)) else {
+                    continue;
                 };
+                if chain.stable || failure.recovered {
+                    *failed_on = FailedOn::More;
+                } else {
+                    failed_on.failed(chain.branch, failure.failed_attempts > 1);
+                    red.entry(failure.test).or_insert(entry.revision);
+                }
             }
         }
     }
-    let broken = failed_on.iter().filter(|on| matches!(on, FailedOn::OneBranch(_)));
-    let broken = f64::from(count(broken.count()));
-    (BRANCHES_USUALLY_BREAK * USUAL_RESULTS + broken) / (USUAL_RESULTS + results)
+    let of_one_branch = |confirmed: bool| {
+        let tests = failed_on.iter().filter(
+            |on| matches!(on, FailedOn::OneBranch { is_confirmed, .. } if *is_confirmed == confirmed),
+        );
+        f64::from(count(tests.count()))
+    };
+    let usual = USUAL_RUNS * f64::from(tests);
+    let known = results - of_one_branch(false);
+    (branches_usually_break(tests) * usual + of_one_branch(true)) / (usual + known)
+}
+
+impl<'h> FailedOn<'h> {
+    /// Adds a failure on a branch; `again` if it was repeated in its run.
+    fn failed(&mut self, on: Option<&'h str>, again: bool) {
+        *self = match *self {
+            Self::Nothing => Self::OneBranch {
+                branch: on,
+                is_confirmed: again,
+            },
+            Self::OneBranch { branch, .. } if branch == on => Self::OneBranch {
+                branch,
+                is_confirmed: true,
+            },
+            Self::OneBranch { .. } | Self::More => Self::More,
+        };
+    }
+
+    /// Adds a pass after a failure, on the same revision or on a later one, which mended it.
+    fn passed(&mut self, same_revision: bool) {
+        match self {
+            Self::OneBranch { .. } if same_revision => *self = Self::More,
+            Self::OneBranch { is_confirmed, .. } => *is_confirmed = true,
+            Self::Nothing | Self::More => {}
+        }
+    }
 }

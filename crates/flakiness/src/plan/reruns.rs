@@ -82,7 +82,7 @@ pub fn may_decide(suspects: &[Suspect], limits: &Limits) -> bool {
 }
 
 /// Reruns within the budget. `suspects` are all failed tests of the run; those run again that stand in the way of a
-/// decision. A test runs at most five times in all.
+/// decision. A test runs at most eight times in all.
 ///
 /// The tests of a mass failure have one cause, so a few of them run again for all. For each cause by itself the kind is
 /// chosen that decides it more surely, or of two equal ones the cheaper one. Repetitions are then added where they add most

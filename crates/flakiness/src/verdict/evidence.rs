@@ -13,7 +13,11 @@ use crate::{
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        calendar, chain_counts::FailingEnd, explanation, run_counts::FailuresInRun, status::FailedTest,
+        calendar::{Calendar, OCCURRENCES},
+        chain_counts::FailingEnd,
+        explanation,
+        run_counts::FailuresInRun,
+        status::FailedTest,
         test_counts::CountedResult,
     },
 };
@@ -70,8 +74,12 @@ fn of_signal(failed_test: &FailedTest<'_, '_>, signal: Signal) -> SignalEvidence
         explanation::sentence(failed_test, signal)
     };
     let mut detail = sentence + &explanation::addition(failed_test, signal, pair);
-    if status == VerdictStatus::Flaky && reason == Some(signal) {
-        detail += &calendar::sentence(failed_test.test_counts).unwrap_or_default();
+    if let Some(calendar) = &failed_test.findings.calendar
+        && status == VerdictStatus::Flaky
+        && signal != Signal::Calendar
+        && reason == Some(signal)
+    {
+        detail += &calendar.addition();
     }
     SignalEvidence {
         signal,
@@ -128,6 +136,11 @@ fn value(failed_test: &FailedTest<'_, '_>, signal: Signal) -> (f64, f64) {
             real(count(failed_test.findings.unrelated_branches.len())),
             real(UNRELATED_BRANCHES),
         ),
+        Signal::Calendar => {
+            let calendar = failed_test.findings.calendar.as_ref();
+            let days = calendar.map_or(0, Calendar::failed_days);
+            (real(days), real(count(OCCURRENCES)))
+        }
         Signal::Resolved => (
             real(failed_test.findings.runs.passes_since()),
             real(failed_test.findings.runs.passes_needed),
@@ -156,7 +169,7 @@ fn runs_of(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Vec<usize> {
         Signal::RetryRate => failed_where(|run| run.recovered),
         Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
         Signal::FlipRate => flip_runs(failed_test),
-        Signal::VariantSpecific => failed_where(|run| run.counts()),
+        Signal::VariantSpecific | Signal::Calendar => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
         Signal::UnrelatedBranches => failed_test.findings.unrelated_branches.clone(),
         Signal::Resolved => {

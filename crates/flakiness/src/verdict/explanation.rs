@@ -7,9 +7,10 @@ use assay_domain::{
 
 use crate::{
     config::ENOUGH_RUNS,
-    model::project_rates::BRANCHES_USUALLY_BREAK,
+    model::project_rates::branches_usually_break,
     participation::Presence,
     verdict::{
+        calendar::Calendar,
         status::FailedTest,
         streak::{self, on_stable_branch},
     },
@@ -25,12 +26,16 @@ pub(crate) fn of(failed_test: &FailedTest<'_, '_>, status: VerdictStatus, reason
             streak::not_run_since(failed_test.test_counts, left_at)
         );
     }
-    match ends.breakage {
-        Some(breakage) if status == VerdictStatus::Flaky => {
-            let streak = streak::sentence(failed_test.test_counts, &breakage.end);
-            format!("{sentence}; {}", uncapitalized(&streak))
+    let on_variant = match reason {
+        Some(Signal::FailureRateFlaky | Signal::RetryRate | Signal::SameShaFlip) => one_variant(failed_test),
+        Some(_) | None => String::new(),
+    };
+    match ends.failing_now {
+        Some(end) if status == VerdictStatus::Flaky => {
+            let streak = streak::sentence(failed_test.test_counts, &end);
+            format!("{sentence}{on_variant}; failing now: {}", uncapitalized(&streak))
         }
-        Some(_) | None => sentence,
+        Some(_) | None => sentence + &on_variant,
     }
 }
 
@@ -81,10 +86,26 @@ fn sentence_of_verdict(
     match failed_test.incidents() {
         0 => format!("{failed}; breakages and their fixes explain them"),
         incidents => format!(
-            "{failed}; passed and failed on the same code {}, too little evidence of a flaky test",
+            "{failed}; passed and failed on the same code {}, by a flake or by something outside of the code",
             times(incidents)
         ),
     }
+}
+
+/// The variant on which all failures of a flaky test are, if it has several.
+fn one_variant(failed_test: &FailedTest<'_, '_>) -> String {
+    let (failures, variants) = (
+        failed_test.findings.chain_counts.failing_variants,
+        failed_test.test_counts.column.variants,
+    );
+    if failures != 1 || variants < 2 {
+        return String::new();
+    }
+    let others = match variants - 1 {
+        1 => "the other variant".to_owned(),
+        others => format!("{others} other variants"),
+    };
+    format!("; on {} only, not on {others}", failing_variant(failed_test))
 }
 
 /// The sentence of a test without a failed attempt.
@@ -185,6 +206,10 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
             "Failed on {} branches one after the other and passed in between",
             failed_test.findings.unrelated_branches.len()
         ),
+        Signal::Calendar => {
+            let calendar = failed_test.findings.calendar.as_ref();
+            calendar.map(Calendar::sentence).unwrap_or_default()
+        }
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
             runs(failed_test.findings.runs.passes_since()),
@@ -239,15 +264,18 @@ pub(crate) fn addition(failed_test: &FailedTest<'_, '_>, signal: Signal, pair: O
         | Signal::MassFailure
         | Signal::FailingOffStable
         | Signal::VariantSpecific
-        | Signal::UnrelatedBranches => String::new(),
+        | Signal::UnrelatedBranches
+        | Signal::Calendar => String::new(),
     }
 }
 
 /// The rate of breaking on branches, if a failure there counts and the project differs from the usual one.
 fn branches_break(failed_test: &FailedTest<'_, '_>) -> String {
     let percent = |rate: f64| format!("{:.2} %", rate * 100.0);
-    let rate = percent(failed_test.test_counts.background.rates.branches_break);
-    if failed_test.findings.chain_counts.episodes_off_stable && rate != percent(BRANCHES_USUALLY_BREAK) {
+    let rates = &failed_test.test_counts.background.rates;
+    let rate = percent(rates.branches_break);
+    let usual = percent(branches_usually_break(rates.tests));
+    if failed_test.findings.chain_counts.episodes_off_stable && rate != usual {
         format!("; a new revision of a branch breaks about {rate} of the project's tests")
     } else {
         String::new()

@@ -57,6 +57,7 @@ fn is_active(
         Signal::UnrelatedBranches => {
             count(failed_test.findings.unrelated_branches.len()) >= UNRELATED_BRANCHES
         }
+        Signal::Calendar => is_by_calendar(failed_test),
         Signal::Resolved => reason == Some(Signal::Resolved),
     }
 }
@@ -66,6 +67,12 @@ fn is_episodic(failed_test: &FailedTest<'_, '_>) -> bool {
     failed_test.findings.chain_counts.episodes >= failed_test.thresholds.episodes
         && failed_test.closed_episodes() > 0
         && failed_test.findings.belief.flake_score >= failed_test.thresholds.episodic_score
+}
+
+/// Whether the calendar decides when the test fails, and not the code.
+pub(crate) fn is_by_calendar(failed_test: &FailedTest<'_, '_>) -> bool {
+    let calendar = failed_test.findings.calendar.as_ref();
+    calendar.is_some_and(|calendar| calendar.decides)
 }
 
 /// The deciding signal for broken: the streak if it is long, else its probability.

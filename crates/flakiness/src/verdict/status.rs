@@ -43,8 +43,12 @@ impl FailedTest<'_, '_> {
         }
     }
 
-    /// Broken comes first: hiding a breakage costs more than hiding a flake.
+    /// Broken comes before flaky: hiding a breakage costs more than hiding a flake. What only the calendar explains comes
+    /// first.
     pub(crate) fn decide(&self) -> (VerdictStatus, Option<Signal>) {
+        if signals::is_by_calendar(self) {
+            return (VerdictStatus::Flaky, Some(Signal::Calendar));
+        }
         if self
             .findings
             .ends

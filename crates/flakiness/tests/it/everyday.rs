@@ -288,7 +288,7 @@ fn the_sentence_of_a_flaky_test_names_its_streak() {
     assert!(
         verdict
             .explanation
-            .contains("; failed the last 2 runs on main since run"),
+            .contains("; failing now: failed the last 2 runs on main since run"),
         "{}",
         verdict.explanation
     );

@@ -20,6 +20,7 @@ mod judgements;
 mod properties;
 mod reference;
 mod reference_causes;
+mod situations;
 mod unreliable_share;
 mod variant_causes;
 mod variant_rates;

@@ -15,9 +15,9 @@ use proptest::prelude::*;
 
 use crate::history;
 
-pub(crate) const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
+pub(crate) const THETA: [f64; 11] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85];
 /// The hypotheses about a test: the rates, and a reliable test that changes break often.
-const HYPOTHESES: usize = 11;
+const HYPOTHESES: usize = 12;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// A variant run of the window. Revision, branch and variant are names.
@@ -43,7 +43,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// The background of a test.
-    fn beta_of(&self, test: u32) -> f64 {
+    pub(crate) fn beta_of(&self, test: u32) -> f64 {
         if self.lasting.contains(&test) {
             0.0
         } else {
@@ -195,6 +195,7 @@ fn unreliable(rows: &[Row]) -> f64 {
 pub(crate) fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
     let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
+    let usual = 20.0 * tests.len() as f64;
     let is_stable = |chain: &(String, Option<String>)| chain.1.as_deref() == Some("main");
     let mut chain_revisions = BTreeSet::new();
     let mut results = 0;
@@ -204,18 +205,52 @@ pub(crate) fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) 
             results += row.results.len();
         }
     }
-    let broken = tests.iter().filter(|test| {
-        let failed: Vec<_> = counted()
-            .filter_map(|(row, chain)| Some((chain, row.results.get(*test)?.0)))
-            .filter(|(_, letter)| *letter != 'P')
+    // Of the tests that failed on one branch only: those that ran there again, and those that did not.
+    let (mut confirmed, mut censored) = (0.0, 0.0);
+    for test in &tests {
+        let of_test: Vec<_> = counted()
+            .filter_map(|(row, chain)| Some((row, chain, *row.results.get(test)?)))
             .collect();
-        let branches: BTreeSet<_> = failed.iter().map(|(chain, _)| &chain.1).collect();
-        branches.len() == 1
+        let failed: Vec<_> = of_test
+            .iter()
+            .filter(|(_, _, (letter, _))| *letter != 'P')
+            .collect();
+        let branches: BTreeSet<_> = failed.iter().map(|(_, chain, _)| &chain.1).collect();
+        let is_on_one = branches.len() == 1
             && failed
                 .iter()
-                .all(|(chain, letter)| !is_stable(chain) && *letter == 'F')
-    });
-    (5_000.0 * 0.0015 + broken.count() as f64) / (5_000.0 + results as f64)
+                .all(|(_, chain, (letter, _))| !is_stable(chain) && *letter == 'F');
+        if !is_on_one {
+            continue;
+        }
+        // The first failure of each streak, by chain, and the pass that ended it.
+        let (mut passed_again, mut mended) = (false, false);
+        for chain in failed.iter().map(|(_, chain, _)| *chain).collect::<BTreeSet<_>>() {
+            let mut red: Option<&str> = None;
+            for (row, _, (letter, _)) in of_test.iter().filter(|(_, of, _)| *of == chain) {
+                match (letter, red) {
+                    ('F', None) => red = Some(&row.revision),
+                    ('F', Some(_)) | (_, None) => {}
+                    (_, Some(revision)) => {
+                        passed_again |= revision == row.revision;
+                        mended |= revision != row.revision;
+                        red = None;
+                    }
+                }
+            }
+        }
+        let failed_again = failed.len() > 1 || failed.iter().any(|(_, _, (_, attempts))| *attempts > 1);
+        if passed_again {
+            continue;
+        }
+        if failed_again || mended {
+            confirmed += 1.0;
+        } else {
+            censored += 1.0;
+        }
+    }
+    let usually = f64::min(0.0015, 0.4 / tests.len() as f64);
+    (usual * usually + confirmed) / (usual + results as f64 - censored)
 }
 
 fn backgrounds(rows: &mut [Row]) {
@@ -417,8 +452,8 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     type Chain = (String, Option<String>);
     let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
     // The filter. The last hypothesis is a reliable test that changes break often.
-    let theta = |k: usize| THETA[k % 10];
-    let is_touchy = |k: usize| k == 10;
+    let theta = |k: usize| THETA[k % 11];
+    let is_touchy = |k: usize| k == 11;
     let mut log_by_variant: BTreeMap<&str, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut b: BTreeMap<Chain, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut latest: BTreeMap<Chain, (&str, i64, char)> = BTreeMap::new();
@@ -440,10 +475,17 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         .collect();
     let prior = |k: usize| match k {
         0 => (1.0 - unreliable) * 0.95,
-        10 => (1.0 - unreliable) * 0.05,
+        11 => (1.0 - unreliable) * 0.05,
         8 => unreliable * 0.5 / 7.7,
         9 => unreliable * 0.2 / 7.7,
+        10 => 0.0,
         _ => unreliable / 7.7,
+    };
+    // On one of several variants, some tests fail in most runs.
+    let on_variant = |k: usize| match k {
+        9 => unreliable * 0.15 / 7.7,
+        10 => unreliable * 0.05 / 7.7,
+        _ => prior(k),
     };
     let mut by_variant: Vec<_> = own.iter().collect();
     by_variant.sort_by_key(|(row, ..)| &row.variant);
@@ -467,9 +509,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             let log = &log_by_variant[sibling];
             let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let likelihood = log.map(|log| f64::exp(log - top));
-            let mean: f64 = (0..HYPOTHESES).map(|k| prior(k) * likelihood[k]).sum();
+            let mean: f64 = (0..HYPOTHESES).map(|k| on_variant(k) * likelihood[k]).sum();
             let broke_there: f64 = (0..HYPOTHESES)
-                .map(|k| prior(k) * likelihood[k] / mean * broke[k])
+                .map(|k| on_variant(k) * likelihood[k] / mean * broke[k])
                 .sum();
             std::array::from_fn(|k| {
                 let shared = 0.99 * likelihood[k] / (0.99 * likelihood[k] + 0.01 * mean);
@@ -606,7 +648,14 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         *entry = entry.filter(|_| *letter == 'F').map(|_| own_broke);
     }
     // The posterior over the variants for which a condition holds, and the logarithm of their marginal likelihood.
-    let posterior = |counts: &dyn Fn(&str) -> bool| -> (Vec<f64>, f64) {
+    let prior_on_variant = |k: usize| {
+        if log_by_variant.len() > 1 {
+            on_variant(k)
+        } else {
+            prior(k)
+        }
+    };
+    let posterior = |counts: &dyn Fn(&str) -> bool, prior: &dyn Fn(usize) -> f64| -> (Vec<f64>, f64) {
         let of_variants = log_by_variant.iter().filter(|(variant, _)| counts(variant));
         let mut log = [0.0; HYPOTHESES];
         for (_, of_variant) in of_variants {
@@ -618,14 +667,61 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         let weights = (0..HYPOTHESES).map(|k| weight(k) / total).collect();
         (weights, total.ln() + top)
     };
-    let (w, log_of_all) = posterior(&|_| true);
+    let (w, log_of_all) = posterior(&|_| true, &prior);
     let failed_ever = own.iter().any(|(_, _, letter, _)| *letter != 'P');
-    let score = if failed_ever { 1.0 - w[0] - w[10] } else { 0.0 };
-    let rate = if failed_ever {
-        (0..HYPOTHESES).map(|k| w[k] * theta(k)).sum()
+    // The test is reliable, unreliable everywhere, or unreliable on one variant and reliable on all others.
+    let variants: Vec<&str> = log_by_variant.keys().copied().collect();
+    let is_reliable = |k: usize| matches!(k, 0 | 11);
+    let mut explanations: Vec<(f64, bool, f64)> = Vec::new();
+    for k in 0..HYPOTHESES {
+        let everywhere = if is_reliable(k) || variants.len() == 1 {
+            1.0
+        } else {
+            0.7
+        };
+        explanations.push((f64::ln(everywhere * w[k]) + log_of_all, is_reliable(k), theta(k)));
+    }
+    for variant in variants.iter().filter(|_| variants.len() > 1) {
+        let (here, log_here) = posterior(&|other| other == *variant, &prior_on_variant);
+        let (elsewhere, log_elsewhere) = posterior(&|other| other != *variant, &prior);
+        let failed_on = |variant: &str| -> BTreeSet<&str> {
+            let failed = own
+                .iter()
+                .filter(|(row, _, letter, _)| *letter == 'F' && row.variant == variant);
+            failed.map(|(row, ..)| &*row.revision).collect()
+        };
+        let others = variants.iter().filter(|other| *other != variant);
+        let elsewhere_too: BTreeSet<&str> = others.flat_map(|other| failed_on(other)).collect();
+        let shared = failed_on(variant).intersection(&elsewhere_too).count();
+        let breakages = f64::powi(0.0015, shared as i32);
+        let share =
+            0.3 / variants.len() as f64 * (elsewhere[0] + elsewhere[11]) / (1.0 - unreliable) * breakages;
+        for k in (0..HYPOTHESES).filter(|k| !is_reliable(*k)) {
+            explanations.push((
+                f64::ln(share * here[k]) + log_here + log_elsewhere,
+                false,
+                theta(k),
+            ));
+        }
+    }
+    let top = explanations
+        .iter()
+        .map(|(log, ..)| *log)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let mean = |value: &dyn Fn(bool, f64) -> f64| -> f64 {
+        let weights = explanations.iter().map(|(log, ..)| f64::exp(log - top));
+        let sum: f64 = explanations
+            .iter()
+            .map(|(log, reliable, rate)| f64::exp(log - top) * value(*reliable, *rate))
+            .sum();
+        sum / weights.sum::<f64>()
+    };
+    let score = if failed_ever {
+        mean(&|reliable, _| if reliable { 0.0 } else { 1.0 })
     } else {
         0.0
     };
+    let rate = if failed_ever { mean(&|_, rate| rate) } else { 0.0 };
 
     // By chain.
     let newest_stable = own
@@ -704,8 +800,8 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         }
         if is_stable(chain) && is_live(newest_stable) {
             let p: f64 = if failed_ever {
-                let (own, log_of_own) = posterior(&|variant| variant == chain.0);
-                let (_, log_of_others) = posterior(&|variant| variant != chain.0);
+                let (own, log_of_own) = posterior(&|variant| variant == chain.0, &prior_on_variant);
+                let (_, log_of_others) = posterior(&|variant| variant != chain.0, &prior);
                 let apart = 1.0 / (1.0 + f64::exp(log_of_all - log_of_own - log_of_others));
                 let weight = |k: usize| apart * own[k] + (1.0 - apart) * w[k];
                 (0..HYPOTHESES).map(|k| weight(k) * b[chain][k]).sum()
@@ -771,7 +867,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     let is_flaky = (incidents >= 1 && score >= 0.4) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
-    let status = if is_broken {
+    let status = if is_by_calendar(&own, test) {
+        "flaky"
+    } else if is_broken {
         "broken"
     } else if n < 5 && incidents == 0 && !fails_now {
         "insufficient_data"
@@ -806,6 +904,48 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             entries
         },
     }
+}
+
+/// Whether the test fails in most hours of the weekends, or in one hour of the day, on three days or more, and at no other
+/// time, which is unlikely by chance.
+fn is_by_calendar(own: &[(&Row, &(String, Option<String>), char, u32)], test: u32) -> bool {
+    let counted = own.iter().filter(|(row, ..)| row.counts(test));
+    let hours = |failed: bool| -> BTreeSet<i64> {
+        let rows = counted
+            .clone()
+            .filter(|(_, _, letter, _)| !failed || *letter != 'P');
+        rows.map(|(row, ..)| row.at.div_euclid(3_600_000)).collect()
+    };
+    let days =
+        |hours: &BTreeSet<i64>| -> BTreeSet<i64> { hours.iter().map(|hour| hour.div_euclid(24)).collect() };
+    let (all, failed) = (hours(false), hours(true));
+    let Some(first) = failed.first() else { return false };
+    // All of the failed ones, drawn from all, are among given ones.
+    let chance = |failed: usize, given: usize, all: usize| -> f64 {
+        (0..failed)
+            .map(|i| given.saturating_sub(i) as f64 / (all - i) as f64)
+            .product()
+    };
+    let is_weekend = |hour: &i64| matches!((hour.div_euclid(24) + 4).rem_euclid(7), 0 | 6);
+    let is_same = |hour: &i64| hour.rem_euclid(24) == first.rem_euclid(24);
+    let within = |is_in: &dyn Fn(&i64) -> bool| -> BTreeSet<i64> {
+        all.iter().copied().filter(|hour| is_in(hour)).collect()
+    };
+    let failed_days = days(&failed);
+    if failed_days.len() < 3 {
+        return false;
+    }
+    let apart = failed_days.last().unwrap() - failed_days.first().unwrap();
+    if failed.iter().all(is_weekend) && apart > 2 {
+        let weekend = within(&is_weekend);
+        let by_hours = chance(failed.len(), weekend.len(), all.len());
+        let by_days = chance(failed_days.len(), days(&weekend).len(), days(&all).len());
+        return by_hours < 0.005 && by_days < 0.005 && 2 * failed.len() >= weekend.len();
+    }
+    let same = within(&is_same);
+    failed.iter().all(is_same)
+        && chance(failed.len(), same.len(), all.len()) < 0.005 / 24.0
+        && 2 * failed.len() >= same.len()
 }
 
 /// Whether the rows of a chain after the last result of a test show that it left its suite.

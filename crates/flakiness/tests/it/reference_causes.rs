@@ -135,18 +135,15 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
         result.witnesses = witnesses(rows, &order, test, index);
     }
     let chains: Vec<_> = rows.iter().map(|row| chain_of(rows, row)).collect();
-    let tests: BTreeSet<&u32> = rows.iter().flat_map(|row| row.results.keys()).collect();
     let runs: BTreeSet<_> = results
         .iter()
         .map(|s| (&s.branch, s.is_stable().then_some(s.row.number)))
         .collect();
-    let at_least = match runs.len() {
-        ..6 => 0.0006,
-        6.. => (0.4 / tests.len() as f64).clamp(0.0001, 0.0006),
-    };
+    let at_least = if runs.len() < 6 { 0.0006 } else { 0.0 };
     let other = branches_break(rows, &chains).max(at_least);
     let passes: Vec<(f64, Vec<Six>)> = THETA
         .iter()
+        .take(10)
         .map(|theta| one_rate(&results, *theta, other, learned))
         .collect();
     let top = passes

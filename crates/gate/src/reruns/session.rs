@@ -70,7 +70,8 @@ impl<'a> Session<'a> {
                 self.run_round(job, &round)?;
             }
             let mut decision = self.decision();
-            if decision.outcome != GateOutcome::Rerun {
+            // A run is blocked by a probability only after a rerun of what is in doubt.
+            if decision.outcome != GateOutcome::Rerun && (self.is_sent || is_over || !decision.is_open) {
                 return Ok(decision);
             }
             if is_over {

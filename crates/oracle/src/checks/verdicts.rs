@@ -29,6 +29,7 @@ const SIGNALS: [&str; 12] = [
     "failing_off_stable",
     "variant_specific",
     "unrelated_branches",
+    "calendar",
     "resolved",
 ];
 

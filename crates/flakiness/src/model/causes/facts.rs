@@ -48,6 +48,8 @@ pub struct CauseFacts {
     pub shared_streaks: EndedStreaks,
     /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,
+    /// Whether it failed in a crowd of the stable branch that failed in the run before or after it, too, and lasts.
+    pub in_lasting_crowd: bool,
     /// Other runs with a pass, or with a failure that is a flake with a probability of at least 0.5.
     pub good_runs: u32,
     /// Those of them with such a failure.
@@ -62,6 +64,8 @@ pub struct CauseFacts {
     pub passed_before: bool,
     /// The first run of the stable chain's episode before this failure.
     pub stable_since: Option<usize>,
+    /// The first run of the stable chain that passed after that episode; none while it lasts.
+    pub stable_mended: Option<usize>,
     /// Whether that episode has the same error.
     pub stable_same_error: bool,
     /// The numbers of variants on which this revision of the branch failed, and on which it ran.
@@ -387,13 +391,14 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             .before(begins)
             .any(|other| other.chain == failure.chain && !other.outcome.failed());
         if let Some(base) = chain.base.filter(|_| !chain.stable) {
+            let episode = self.latest_episode(index, base);
+            let text = failure.text;
+            facts.stable_since = episode.first().map(|first| first.entry.source);
+            facts.stable_same_error = text.is_some() && episode.iter().any(|other| other.text == text);
+            let last = episode.last().map(|last| last.index);
             let mut before = self.before(index).filter(|other| other.chain == base);
-            if before.next_back().is_some_and(|last| last.outcome.failed()) {
-                let episode = self.latest_episode(index, base);
-                facts.stable_since = episode.first().map(|first| first.entry.source);
-                let text = failure.text;
-                facts.stable_same_error = text.is_some() && episode.iter().any(|other| other.text == text);
-            }
+            let mended = before.find(|other| Some(other.index) > last);
+            facts.stable_mended = mended.filter(|_| last.is_some()).map(|first| first.entry.source);
         }
         let of_branch = |other: &JudgedResult<'_, '_>| {
             let other = self.chains.get(other.chain);

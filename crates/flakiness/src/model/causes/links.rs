@@ -21,8 +21,9 @@ pub(crate) struct Sequence {
     /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may contain what a
     /// merged branch broke.
     pub(crate) asks_for_stable: bool,
-    /// How many times as often as a breakage an outage begins on the stable branch.
-    pub(crate) outage_ratio: f64,
+    /// How many times as often as a breakage an outage begins on the stable branch: for a test that never failed there
+    /// before, and for others.
+    pub(crate) outage_ratios: (f64, f64),
 }
 
 impl Sequence {
@@ -62,6 +63,8 @@ pub(crate) struct ResultFacts {
     pub(crate) started_at: Timestamp,
     /// The probability that its revision breaks the test, and mends it, if its chain is a stable one.
     pub(crate) stable_rates: (f64, f64),
+    /// Whether the test failed on the stable branch at an earlier revision.
+    pub(crate) failed_before: bool,
     /// The number of other branches that met the same failure before.
     pub(crate) witnesses: u32,
 }

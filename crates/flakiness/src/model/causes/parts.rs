@@ -11,7 +11,7 @@ use std::{array::from_fn, collections::BTreeMap};
 
 use super::{
     links::{Link, ResultFacts, Sequence, links},
-    prediction::{Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
+    prediction::{Failed, Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
 };
 use crate::model::{GRID, Likelihood, PerRate, RATES, SIBLING, Step, project_rates::USUALLY_UNRELIABLE};
 
@@ -33,11 +33,12 @@ pub(crate) const EARLIER: usize = 4;
 /// Broken by this revision.
 pub(crate) const THIS: usize = 5;
 
-/// The prior probability of each rate. The causes know no tests that changes break often: the question is whether this
-/// change broke the test.
+/// The prior probability of each rate. The causes know no tests that changes break often, because the question is whether
+/// this change broke the test, and none that fail in most runs.
 pub(crate) const PRIOR: PerRate = {
     let mut prior = [USUALLY_UNRELIABLE / 9.0; GRID];
     prior[0] = 1.0 - USUALLY_UNRELIABLE;
+    prior[GRID - 2] = 0.0;
     prior[GRID - 1] = 0.0;
     prior
 };
@@ -109,6 +110,7 @@ struct ForwardStep {
 impl Forward {
     fn run(sequence: &Sequence, links: &[Link], on_branches: f64) -> Self {
         let mut states = vec![Shares::NONE; sequence.chains.len()];
+        let mut failed: Vec<Failed> = vec![Vec::new(); sequence.chains.len()];
         let mut forward = Self {
             log_likelihood: ZERO,
             steps: Vec::with_capacity(links.len()),
@@ -117,7 +119,14 @@ impl Forward {
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
             let shared = shared_faults(sequence, &states, link);
-            let (predicted, apart) = predict(sequence, &states, result, link, on_branches, shared.as_ref());
+            let (predicted, apart) = predict(
+                sequence,
+                (&states, &failed),
+                result,
+                link,
+                on_branches,
+                shared.as_ref(),
+            );
             let Prediction {
                 shares,
                 keeps,
@@ -153,6 +162,9 @@ impl Forward {
                 state.drift[k] = shares.drift[k] * broken;
                 state.outage[k] = shares.outage[k] * broken;
                 state.outage_before[k] = shares.outage_before[k] * broken;
+            }
+            if result.outcome.failed() {
+                failed[result.chain].push((result.started_at, state.broken()));
             }
             if index % FACTORS == FACTORS - 1 || index + 1 == links.len() {
                 for (log, product) in forward.log_likelihood.iter_mut().zip(&mut product) {

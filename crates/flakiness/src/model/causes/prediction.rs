@@ -6,6 +6,8 @@
 
 use std::array::from_fn;
 
+use assay_domain::timestamp::{DAY_MS, Timestamp};
+
 use super::links::{Link, ResultFacts, Sequence};
 use crate::model::{
     BRANCHES_MEND, CAUGHT, FIRST_STABLE, GRID, INHERITED, PerRate, SAME_REVISION_MENDS, SIBLING, Step,
@@ -22,6 +24,31 @@ const OUTSIDE_AT_MOST: f64 = 0.3;
 const OWN_LATER: f64 = 0.5;
 /// The probability that an outage lasts until the next result of its chain.
 pub(crate) const OUTAGE_LASTS: f64 = 0.3;
+
+/// The probability that a new branch began before the newest run of the stable branch, and the days after which it falls to
+/// a third of that.
+const STALE: (f64, f64) = (0.3, 1.0);
+
+/// P(Broken) after each failure of a chain.
+pub(crate) type Failed = Vec<(Timestamp, PerRate)>;
+
+/// The probability that a branch that begins now has a breakage from its base that its stable chain has mended.
+fn stale(failed: &Failed, now: Timestamp) -> PerRate {
+    let mut stale = ZERO;
+    for (at, broken) in failed {
+        let left = STALE.0 * (-days(now.since_ms(*at)) / STALE.1).exp();
+        stale = from_fn(|k| stale[k].max(left * broken[k]));
+    }
+    stale
+}
+
+#[expect(
+    clippy::as_conversions,
+    reason = "the milliseconds of a window are exact as f64"
+)]
+fn days(milliseconds: i64) -> f64 {
+    milliseconds.max(0) as f64 / DAY_MS as f64
+}
 
 /// The state of a chain under each flake rate: good, or broken by one of five causes. All add up to 1.
 ///
@@ -62,7 +89,8 @@ impl Shares {
         from_fn(|k| self.outage[k] + self.outage_before[k])
     }
 
-    fn broken(&self) -> PerRate {
+    /// P(broken or an outage).
+    pub(crate) fn broken(&self) -> PerRate {
         let (lasting, outage) = (self.lasting(), self.any_outage());
         from_fn(|k| lasting[k] + outage[k])
     }
@@ -119,10 +147,10 @@ pub(crate) fn shared_faults(sequence: &Sequence, states: &[Shares], link: &Link)
     })
 }
 
-/// The state of a result's chain before the result, and its faults if the sibling has none that it shares.
+/// The state of a result's chain before the result, by the states and failures of all chains so far, and its faults if the sibling has none that it shares.
 pub(crate) fn predict(
     sequence: &Sequence,
-    states: &[Shares],
+    (states, failed): (&[Shares], &[Failed]),
     result: &ResultFacts,
     link: &Link,
     on_branches: f64,
@@ -139,7 +167,12 @@ pub(crate) fn predict(
     }
     let of_stable = chain.base.filter(|_| !chain.stable);
     let m = of_stable.map_or(ZERO, |base| {
-        states[base].broken().map(|broken| INHERITED * broken)
+        let now = states[base].broken();
+        let stale = match link.step {
+            Step::First => stale(&failed[base], result.started_at),
+            Step::SameRevision | Step::NewRevision => ZERO,
+        };
+        from_fn(|k| INHERITED * (now[k] + (1.0 - now[k]) * stale[k]))
     });
     let (stable_breaks, stable_mends) = result.stable_rates;
     let usual = match (link.step, chain.stable) {
@@ -153,7 +186,11 @@ pub(crate) fn predict(
     };
     let outages = match (link.step, chain.stable) {
         (Step::First, _) | (_, false) => 0.0,
-        (_, true) => (sequence.outage_ratio * stable_breaks).min(OUTSIDE_AT_MOST),
+        (_, true) => {
+            let (first, later) = sequence.outage_ratios;
+            let ratio = if result.failed_before { later } else { first };
+            (ratio * stable_breaks).min(OUTSIDE_AT_MOST)
+        }
     };
     let alone = Faults {
         broken,

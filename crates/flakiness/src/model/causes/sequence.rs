@@ -69,16 +69,23 @@ impl TestResults {
                 .zip(rates.stable_mends.get(position));
             both.map_or((0.0, 0.0), |(breaks, mends)| (*breaks, *mends))
         };
+        let first_failure = of_test.iter().find(|(_, entry)| {
+            let chain = timeline.chains.get(entry.chain);
+            chain.is_some_and(|chain| chain.stable) && entry.has_failure(test)
+        });
+        let first_failure = first_failure.map(|(_, entry)| entry.revision);
+        let failed_before = |entry: &Entry<'_>| first_failure.is_some_and(|first| first < entry.revision);
         let each = of_test.iter().zip(&witnesses);
         let results = each.map(|((position, entry), witnesses)| ResultFacts {
             chain: chains.get(&entry.chain).copied().unwrap_or(0),
             run: timeline.run_of.get(*position).copied().unwrap_or(*position),
             revision: entry.revision,
             outcome: outcome(entry, test),
-            beta: background.beta.get(*position).copied().unwrap_or(0.0),
+            beta: background.of(*position, test),
             chi: odds.get(*position).copied().unwrap_or(1.0),
             started_at: entry.started_at(),
             stable_rates: stable_rates(*position),
+            failed_before: failed_before(entry),
             witnesses: witnesses.branches,
         });
         let results = results.collect();
@@ -88,7 +95,7 @@ impl TestResults {
                 chains: facts,
                 results,
                 asks_for_stable: false,
-                outage_ratio: 0.0,
+                outage_ratios: (0.0, 0.0),
             },
             positions,
             witnesses,

@@ -28,8 +28,9 @@ const LASTS: u32 = 3;
 /// The crowds that a project of which nothing else is known has had: that failed again, and that did not.
 const USUAL_CROWDS: (f64, f64) = (0.3, 4.0);
 /// The revisions of a project of which nothing else is known after which tests failed on several variants: that passed
-/// again soon, and that kept failing. In dask-distributed 155 and 32; the weight is small because projects differ.
-const USUAL_SHARED: (f64, f64) = (1.0, 0.5);
+/// again soon, and that kept failing. The proportion is that of tests without an earlier failure in two public histories,
+/// 7 and 24; the weight is small because projects differ.
+const USUAL_SHARED: (f64, f64) = (0.15, 0.5);
 /// The weight of the usual flake rates, in tests.
 const USUAL_TESTS: f64 = 50.0;
 /// The rounds of expectation–maximization.
@@ -42,15 +43,14 @@ pub(crate) struct StableBranch {
     pub(crate) breaks: f64,
     /// The factor for the odds that a crowd on a new revision comes from the change, at most 1.
     pub(crate) crowds: f64,
-    /// How many times as often as a revision breaks a test, something outside of the code fails it on several variants for a
-    /// short time.
-    pub(crate) outage_ratio: f64,
     /// The probability of each flake rate.
     pub(crate) rates: PerRate,
     /// The failing streaks that are over or have lasted, of all tests.
     pub(crate) streaks: EndedStreaks,
     /// The revisions that began some on several variants, and those of them after which most of these tests kept failing.
-    pub(crate) shared_streaks: EndedStreaks,
+    shared_streaks: EndedStreaks,
+    /// The same of the first streak of each test.
+    first_shared_streaks: EndedStreaks,
 }
 
 impl StableBranch {
@@ -60,8 +60,6 @@ impl StableBranch {
         for chain in timeline.chains.iter().filter(|chain| chain.stable) {
             breakages.add(timeline, background, chain);
         }
-        let shared = breakages.shared();
-        let passed_again = USUAL_SHARED.0 + f64::from(shared.all - shared.lasted);
         let crowds = &background.crowds;
         let again = USUAL_CROWDS.0 + f64::from(crowds.failed_again);
         let ended = USUAL_CROWDS.1 + f64::from(crowds.ended);
@@ -69,10 +67,10 @@ impl StableBranch {
             breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected))
                 .clamp(BREAKS.0, BREAKS.1),
             crowds: (again / ended).min(1.0),
-            outage_ratio: passed_again / (USUAL_SHARED.1 + f64::from(shared.lasted)),
             rates: learn_rates(&breakages.tests),
             streaks: breakages.streaks,
-            shared_streaks: shared,
+            shared_streaks: breakages.shared(false),
+            first_shared_streaks: breakages.shared(true),
         }
     }
 
@@ -80,13 +78,35 @@ impl StableBranch {
     pub(crate) fn apply(&self, sequence: &mut Sequence) {
         sequence.asks_for_stable = true;
         let variants = sequence.chains.iter().filter(|chain| chain.stable).count();
-        sequence.outage_ratio = if variants > 1 { self.outage_ratio } else { 0.0 };
+        sequence.outage_ratios = if variants > 1 {
+            self.outage_ratios()
+        } else {
+            (0.0, 0.0)
+        };
         for result in &mut sequence.results {
             let chain = sequence.chains.get(result.chain);
             if chain.is_some_and(|chain| chain.stable) {
                 result.stable_rates.0 *= self.breaks;
                 result.chi *= self.crowds;
             }
+        }
+    }
+
+    /// How many times as often as a revision breaks a test, something outside of the code fails it on several variants for
+    /// a short time: a test that never failed before, and others.
+    fn outage_ratios(&self) -> (f64, f64) {
+        let ratio = |shared: EndedStreaks| {
+            let passed_again = USUAL_SHARED.0 + f64::from(shared.all - shared.lasted);
+            passed_again / (USUAL_SHARED.1 + f64::from(shared.lasted))
+        };
+        (ratio(self.first_shared_streaks), ratio(self.shared_streaks))
+    }
+
+    /// The revisions that began failures on several variants, of all tests or of those that never failed before.
+    pub(crate) const fn shared_streaks(&self, failed_before: bool) -> EndedStreaks {
+        match failed_before {
+            true => self.shared_streaks,
+            false => self.first_shared_streaks,
         }
     }
 }
@@ -193,12 +213,19 @@ impl Breakages {
         self.add_tests(ran.len(), results, &passed_again);
     }
 
-    /// The revisions that began streaks on several variants, and those of them after which most tests kept failing.
-    fn shared(&self) -> EndedStreaks {
+    /// The revisions that began streaks on several variants, and those of them after which most tests kept failing; of the
+    /// first streak of each test only, if asked for.
+    fn shared(&self, only_first: bool) -> EndedStreaks {
+        let mut first: HashMap<TestOrdinal, usize> = HashMap::new();
+        for (revision, test) in self.variants.keys() {
+            let of_test = first.entry(*test).or_insert(*revision);
+            *of_test = (*of_test).min(*revision);
+        }
         // Tests that one revision fails together are one event.
         let mut revisions: BTreeMap<usize, (u32, u32)> = BTreeMap::new();
-        for ((revision, _), (short, lasted)) in &self.variants {
-            if short + lasted > 1 {
+        for ((revision, test), (short, lasted)) in &self.variants {
+            let is_first = first.get(test) == Some(revision);
+            if short + lasted > 1 && (is_first || !only_first) {
                 let tests = revisions.entry(*revision).or_default();
                 tests.0 += 1;
                 tests.1 += u32::from(lasted >= short);

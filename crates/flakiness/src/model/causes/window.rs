@@ -8,7 +8,6 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use super::{
     crowds,
     facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
-    links::Sequence,
     parts::{self, BEFORE, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     stable_branch::StableBranch,
@@ -16,25 +15,11 @@ use super::{
 };
 use crate::{engine::Engine, model::background::Background, port::Diagnose, timeline::Timeline};
 
-/// The bounds of the lower bound of the rate at which a branch breaks a test. A project of few branches shows too few
-/// breakages.
-const BRANCHES_BREAK_AT_LEAST: (f64, f64) = (0.0001, 0.0006);
-/// The tests of a large suite that a revision breaks: their number does not grow with the suite.
-const BROKEN_TESTS: f64 = 0.4;
-/// A test that ran in fewer runs of the stable branch, and on fewer branches, may be new. A revision with a new test breaks
-/// it more probably than others.
+/// The lower bound of the rate at which a branch breaks a test that may be new: a revision with a new test breaks it more
+/// probably than others.
+const NEW_TESTS_BREAK: f64 = 0.0006;
+/// A test that ran in fewer runs of the stable branch, and on fewer branches, may be new.
 const KNOWN_AFTER: usize = 6;
-
-/// The lower bound of the rate at which a branch breaks the test of a sequence. `tests` is the size of its suite.
-fn branches_break_at_least(tests: u32, sequence: &Sequence) -> f64 {
-    let (least, most) = BRANCHES_BREAK_AT_LEAST;
-    let of_suite = (BROKEN_TESTS / f64::from(tests)).clamp(least, most);
-    if of_suite < most && sequence.runs_and_branches() < KNOWN_AFTER {
-        most
-    } else {
-        of_suite
-    }
-}
 
 /// The probability of each cause. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -276,9 +261,11 @@ impl<'h> WindowModel<'h> {
             test,
         );
         let rates = &self.background.rates;
-        let on_branches = rates
-            .branches_break
-            .max(branches_break_at_least(rates.tests, &results.sequence));
+        let on_branches = if results.sequence.runs_and_branches() < KNOWN_AFTER {
+            rates.branches_break.max(NEW_TESTS_BREAK)
+        } else {
+            rates.branches_break
+        };
         if let Some(learned) = learned {
             learned.apply(&mut results.sequence);
         }
@@ -305,9 +292,10 @@ impl<'h> WindowModel<'h> {
             let entry = self.timeline.entries.get(*position)?;
             let run = *self.timeline.run_of.get(*position)?;
             let mut facts = diagnosis.facts(index)?;
+            facts.in_lasting_crowd = self.background.lasts(*position, test);
             if let Some(learned) = learned {
                 facts.stable_streaks = learned.streaks;
-                facts.shared_streaks = learned.shared_streaks;
+                facts.shared_streaks = learned.shared_streaks(result.failed_before);
             }
             Some((
                 run,

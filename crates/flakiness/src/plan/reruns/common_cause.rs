@@ -9,7 +9,7 @@ use super::suspect::{RerunKind, RerunResults, Shows, Suspect, if_flake, if_lasti
 use crate::numbers;
 
 /// The largest number of reruns of one test.
-pub(super) const MOST_REPETITIONS: u32 = 5;
+pub(super) const MOST_REPETITIONS: u32 = 8;
 /// The same of a test of a mass failure, of which several run.
 const MOST_OF_MASS_FAILURE: u32 = 3;
 /// The most tests of a mass failure that run again in its stead.

@@ -28,6 +28,8 @@ pub(super) fn one_rate(
     // an earlier one (q), good. The good share is stored, because 1 minus the others would have no correct digits where it
     // is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 7]> = BTreeMap::new();
+    // P(broken) of each chain after its failures, each with its time.
+    let mut red_before: BTreeMap<(String, Option<String>), Vec<(i64, f64)>> = BTreeMap::new();
     let mut log = 0.0;
     // Flake, crowd, drift, before, earlier, this, outage of this revision, outage of an earlier one.
     let mut parts: Vec<[f64; 8]> = Vec::new();
@@ -44,10 +46,21 @@ pub(super) fn one_rate(
             before[*last].variant != here.variant && before[*last].row.revision == here.row.revision
         });
         let base = shares.get(&(here.variant.clone(), Some("main".to_owned())));
+        // A new branch may have what the stable branch has mended, the less probably the longer ago that is.
+        let base_chain = (here.variant.clone(), Some("main".to_owned()));
+        let stale = red_before.get(&base_chain).filter(|_| last_here.is_none());
+        let stale = stale
+            .into_iter()
+            .flatten()
+            .map(|(at, broken)| broken * f64::exp(-(f64::max(0.0, (here.row.at - at) as f64)) / DAY_MS));
+        let stale = stale.fold(0.0, f64::max);
         let m = if stable {
             0.0
         } else {
-            base.map_or(0.0, |s| 0.7 * s.iter().take(6).sum::<f64>())
+            base.map_or(0.0, |s| {
+                let now = s.iter().take(6).sum::<f64>();
+                0.7 * (now + (1.0 - now) * 0.3 * stale)
+            })
         };
         let (usually_breaks, stable_mends) = here.row.stable_rates;
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
@@ -64,7 +77,7 @@ pub(super) fn one_rate(
         if learned.is_some()
             && stable
             && streak_begins
-            && here.row.beta < 0.1
+            && here.row.beta_of(here.test) < 0.1
             && !sibling.is_some_and(|sibling| failed(before[sibling]))
         {
             // The branches of this variant whose last result failed within a day: one may be merged now.
@@ -73,9 +86,9 @@ pub(super) fn one_rate(
                 .filter(|s| s.variant == here.variant && !s.is_stable());
             let branches: BTreeSet<&Option<String>> = of_variant.map(|s| &s.branch).collect();
             let streaks = branches.into_iter().filter_map(|branch| {
-                let own = before
-                    .iter()
-                    .filter(|s| s.variant == here.variant && s.branch == *branch && s.row.beta < 0.1);
+                let own = before.iter().filter(|s| {
+                    s.variant == here.variant && s.branch == *branch && s.row.beta_of(s.test) < 0.1
+                });
                 let failing: Vec<_> = own.rev().take_while(|s| failed(s)).collect();
                 let age = here.row.at - failing.first()?.row.at;
                 (0..=86_400_000).contains(&age).then_some(failing.len())
@@ -105,9 +118,18 @@ pub(super) fn one_rate(
             .map(|s| &s.variant)
             .collect();
         let may_be_outage = stable && stable_variants.len() > 1;
-        let outages = learned
-            .filter(|_| may_be_outage)
-            .map_or(0.0, |learned| learned.outages);
+        // The project's outages are those of tests that failed before.
+        let failed_before = before
+            .iter()
+            .find(|s| s.is_stable() && s.row.results[&s.test].0 != 'P');
+        let failed_before = failed_before.is_some_and(|s| s.row.revision != here.row.revision);
+        let outages = learned.filter(|_| may_be_outage).map_or(0.0, |learned| {
+            if failed_before {
+                learned.outages
+            } else {
+                learned.first_outages
+            }
+        });
         let begins = if last_here.is_some() {
             f64::min(0.3, outages * stable_breaks)
         } else {
@@ -125,14 +147,14 @@ pub(super) fn one_rate(
             None => (alone, begins),
         };
         let faults_apart = if merged { faults } else { beside((0.0, 0.0)) };
-        let beta = here.row.beta;
+        let beta = here.row.beta_of(here.test);
         // Another variant of the same run that failed in a crowd shares the crowd.
         let in_same_crowd = sibling.filter(|sibling| {
             let other = before[*sibling].row;
             last_here.is_none_or(|last| last.row.revision != here.row.revision)
                 && other.number == here.row.number
                 && other.results[&here.test].0 != 'P'
-                && other.beta > 0.0
+                && other.beta_of(here.test) > 0.0
                 && (here.row.results[&here.test].0 != 'P' || beta > 0.0)
         });
         let x = chi * beta * sibling.map_or(1.0, |_| 0.15);
@@ -229,6 +251,13 @@ pub(super) fn one_rate(
             in_same_crowd: in_same_crowd.is_some(),
             is_first_on_stable: stable && last_here.is_none(),
         });
+        if failed(here) {
+            let broken = n + e + i + r + o + q;
+            red_before
+                .entry(chain.clone())
+                .or_default()
+                .push((here.row.at, broken));
+        }
         shares.insert(chain, [n, e, i, r, o, q, g]);
     }
     // The probability of the later results if the code is good, broken, and in an outage.
@@ -258,7 +287,7 @@ pub(super) fn one_rate(
                     + broken * b * next[2]
                     + outage * o * next[2]
             };
-            let beta = here.row.beta;
+            let beta = here.row.beta_of(here.test);
             let (alone, crowd) = if step.in_same_crowd {
                 (beside_good(0.15 * beta), beside_good(0.85 + 0.15 * beta))
             } else {

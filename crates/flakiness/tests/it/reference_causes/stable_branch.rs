@@ -8,6 +8,8 @@ pub(super) struct StableBranch {
     pub(super) crowds: f64,
     /// The odds of an outage against a breakage on several variants.
     pub(super) outages: f64,
+    /// The same for a test that never failed before.
+    pub(super) first_outages: f64,
     /// The probability of each flake rate.
     pub(super) rates: [f64; 10],
 }
@@ -106,26 +108,38 @@ pub(super) fn stable_branch(rows: &[Row]) -> StableBranch {
     StableBranch {
         breaks: (lasted / expected).clamp(0.0001, 1.0),
         crowds: f64::min(1.0, (0.3 + failed_again) / (4.0 + ended)),
-        outages: if stable_chains(rows).len() > 1 {
-            let begun: BTreeSet<&(&str, u32)> = short.keys().chain(long.keys()).collect();
-            // The tests that failed on several variants, and those of them that kept failing, by revision.
-            let mut revisions: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
-            for of_test in begun {
-                let [short, long] = [&short, &long].map(|of| of.get(of_test).copied().unwrap_or(0));
-                if short + long > 1 {
-                    let (tests, kept_failing) = revisions.entry(of_test.0).or_default();
-                    *tests += 1;
-                    *kept_failing += u32::from(long >= short);
-                }
-            }
-            let lasting = revisions
-                .values()
-                .filter(|(tests, kept_failing)| 2 * kept_failing >= *tests)
-                .count() as f64;
-            (1.0 + revisions.len() as f64 - lasting) / (0.5 + lasting)
-        } else {
-            0.0
-        },
+        outages: outages(rows, &short, &long, false),
+        first_outages: outages(rows, &short, &long, true),
         rates,
     }
+}
+
+/// The odds of an outage against a breakage on several variants; of the first streak of each test only, if asked for.
+fn outages(
+    rows: &[Row],
+    short: &BTreeMap<(&str, u32), u32>,
+    long: &BTreeMap<(&str, u32), u32>,
+    only_first: bool,
+) -> f64 {
+    if stable_chains(rows).len() < 2 {
+        return 0.0;
+    }
+    let begun: BTreeSet<&(&str, u32)> = short.keys().chain(long.keys()).collect();
+    let rank = |revision: &str| rows.iter().position(|row| row.revision == revision);
+    // The tests that failed on several variants, and those of them that kept failing, by revision.
+    let mut revisions: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    for of_test in &begun {
+        let [short, long] = [short, long].map(|of| of.get(of_test).copied().unwrap_or(0));
+        let is_later = |other: &&&(&str, u32)| other.1 == of_test.1 && rank(other.0) < rank(of_test.0);
+        if short + long > 1 && !(only_first && begun.iter().any(|other| is_later(&other))) {
+            let (tests, kept_failing) = revisions.entry(of_test.0).or_default();
+            *tests += 1;
+            *kept_failing += u32::from(long >= short);
+        }
+    }
+    let lasting = revisions
+        .values()
+        .filter(|(tests, kept_failing)| 2 * kept_failing >= *tests)
+        .count() as f64;
+    (0.15 + revisions.len() as f64 - lasting) / (0.5 + lasting)
 }

@@ -1,0 +1,141 @@
+//! Situations in which an earlier engine concluded wrongly, and controls that must not change. Each is a file of
+//! `tests/situations` with one sentence that says why.
+//!
+//! A row is the results of test 0 in the runs of a branch on a variant, as [`letters`] reads them. The n-th revision of a
+//! branch is the same on all variants. Thirty other tests pass everywhere.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use assay_flakiness::{
+    Diagnose as _, Engine, ErrorTexts,
+    domain::{cause::Knowledge, observation::History, timestamp::Timestamp, verdict::Judge as _},
+};
+
+use crate::{
+    history::{START_MS, add, letters, run},
+    judgements::HOUR_MS,
+};
+
+macro_rules! situations {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+situations! {
+    base_long_mended
+    breakage_on_a_weekend
+    one_of_many_variants_broken
+    one_of_twelve_fails_every_second_run
+    one_system_breaks_twice
+    one_system_fails_most_runs
+    one_system_passes_on_retry_sometimes
+    one_variant_on_branches_too
+    red_on_all_systems
+    retries_begin_to_pass
+    stale_base
+    weekends
+}
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/situations"))
+}
+
+#[test]
+fn every_file_is_a_test() {
+    let files = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
+    let mut names: Vec<String> = files
+        .map(|file| file.file_stem().unwrap().display().to_string())
+        .collect();
+    names.sort();
+    assert_eq!(names, NAMES);
+}
+
+/// The history of a file, and its newest run.
+fn history(rows: &str) -> (History, i32) {
+    let mut history = History {
+        stable_branch: "main".into(),
+        tests: 31,
+        runs: Vec::new(),
+    };
+    // Runs of a branch at one time are one run.
+    let mut numbers: BTreeMap<(i64, String), i32> = BTreeMap::new();
+    let mut parsed = Vec::new();
+    for row in rows.lines() {
+        let columns: Vec<&str> = row.split(',').collect();
+        let [branch, variant, first, apart, attempts, results] = columns[..] else {
+            panic!("{row}");
+        };
+        let (first, apart): (f64, f64) = (first.parse().unwrap(), apart.parse().unwrap());
+        for (place, (revision, letter)) in letters(results).into_iter().enumerate() {
+            let at = START_MS + ((first + apart * place as f64) * HOUR_MS as f64) as i64;
+            numbers.insert((at, branch.to_owned()), 0);
+            parsed.push((
+                at,
+                branch,
+                variant,
+                format!("{branch}-{revision}"),
+                attempts,
+                letter,
+            ));
+        }
+    }
+    for (place, number) in (1..).zip(numbers.values_mut()) {
+        *number = place;
+    }
+    for (at, branch, variant, revision, attempts, letter) in parsed {
+        let number = numbers[&(at, branch.to_owned())];
+        let mut observed = run(number, at, Some(branch), Some(revision));
+        observed.run.variant = variant.into();
+        add(&mut observed, 0, letter);
+        for failure in &mut observed.failures {
+            failure.failed_attempts = attempts.parse().unwrap();
+        }
+        (1..31).for_each(|test| add(&mut observed, test, 'P'));
+        history.runs.push(observed);
+    }
+    let newest = i32::try_from(numbers.len()).unwrap();
+    (history, newest)
+}
+
+/// Checks the conditions of the second line of a file: `status=flaky|failing not_cause=this_change mine_below=0.9`.
+fn check(name: &str) {
+    let text = fs::read_to_string(folder().join(format!("{name}.csv"))).unwrap();
+    let lines: Vec<&str> = text.splitn(4, '\n').collect();
+    let (history, newest) = history(lines[3]);
+    let now = history.runs.iter().map(|run| run.run.started_at).max().unwrap();
+    let now = Timestamp::from_unix_ms(now.unix_ms() + HOUR_MS);
+    let verdict = Engine::default().verdicts(&history, now).swap_remove(0);
+    let causes =
+        Engine::default().causes_of_run(&history, &ErrorTexts::new(), newest, Knowledge::AtTheTime, now);
+    for want in lines[1].trim_start_matches("# ").split(' ') {
+        let (key, value) = want.split_once('=').unwrap();
+        let of_causes = |holds: &dyn Fn(f64, &str) -> bool| {
+            let mut judged = causes.iter().map(|cause| cause.probabilities).map(|p| {
+                let parts = [
+                    (p.flake, "flake"),
+                    (p.environment, "environment"),
+                    (p.broken_before, "broken_before"),
+                    (p.earlier_on_branch, "earlier_on_branch"),
+                    (p.this_change, "this_change"),
+                ];
+                let likeliest = parts
+                    .into_iter()
+                    .max_by(|one, other| one.0.total_cmp(&other.0))
+                    .unwrap();
+                (p.mine(), if likeliest.0 < 0.6 { "unclear" } else { likeliest.1 })
+            });
+            !causes.is_empty() && judged.all(|(mine, cause)| holds(mine, cause))
+        };
+        let holds = match key {
+            "status" => value.split('|').any(|status| status == verdict.status.as_str()),
+            "reason" => verdict.reason.is_some_and(|reason| reason.as_str() == value),
+            "not_cause" => of_causes(&|_, cause| cause != value),
+            "mine_below" => of_causes(&|mine, _| mine < value.parse().unwrap()),
+            "mine_above" => of_causes(&|mine, _| mine > value.parse().unwrap()),
+            other => panic!("{other}"),
+        };
+        assert!(holds, "{}: {want}\n{verdict:#?}\n{causes:#?}", lines[0]);
+    }
+}
