@@ -1,0 +1,26 @@
+import static org.junit.Assert.assertNotEquals;
+import static org.junit.Assert.assertTrue;
+
+import org.junit.Test;
+
+public class ShopTest {
+    private static final String PLANTED = System.getenv("PLANTED");
+    private static int attempts = 0;
+
+    @Test
+    public void sends() {
+        attempts++;
+        assertTrue(!"flaky".equals(PLANTED) || attempts > 1);
+    }
+
+    @Test
+    public void pays() {
+        assertNotEquals("broken", PLANTED);
+    }
+
+    @Test
+    public void ships() {}
+
+    @Test
+    public void returns() {}
+}
