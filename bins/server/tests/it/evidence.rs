@@ -46,7 +46,6 @@ fn every_count_can_be_recomputed_from_the_history_route() {
         "failing_off_stable",
         "variant_specific",
         "unrelated_branches",
-        "calendar",
         "resolved",
     ] {
         assert!(shown.contains(signal), "no test shows {signal}");

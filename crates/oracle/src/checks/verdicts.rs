@@ -17,7 +17,7 @@ use crate::{
 pub type Verdicts = BTreeMap<(String, Option<String>), Value>;
 
 /// The signals of the contract and of the engine's description.
-const SIGNALS: [&str; 12] = [
+const SIGNALS: [&str; 13] = [
     "consecutive_failures",
     "failure_rate_broken",
     "same_sha_flip",
