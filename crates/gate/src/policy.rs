@@ -106,6 +106,8 @@ pub struct Decision {
     pub outcome: GateOutcome,
     /// Why the run is not valid, one sentence each.
     pub problems: Vec<String>,
+    /// What would decide, one sentence each, if the run is not decided.
+    pub open: Vec<String>,
     /// The failed tests, each with why it is not excused.
     pub failed: Vec<(JudgedFailure, Option<Refusal>)>,
     /// The reruns on which it is based; none if no test ran again.
@@ -159,6 +161,14 @@ impl Decision {
             self.problems.extend(problems);
         }
         self.burn_in = Some(results);
+    }
+
+    /// Whether reruns could change the decision: nothing but probabilities speaks against the failed tests.
+    pub fn may_run_again(&self) -> bool {
+        let is_open = |(_, refusal): &(JudgedFailure, Option<Refusal>)| {
+            matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear))
+        };
+        !self.outcome.passes() && self.problems.is_empty() && self.failed.iter().all(is_open)
     }
 
     /// The number of excused failures.
@@ -217,22 +227,21 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         GateOutcome::Clean
     } else if all_excused && run.mine < rules.risk {
         GateOutcome::Excused
-    } else if run.action != Action::Block
-        && failed
-            .iter()
-            .all(|(_, refusal)| matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear)))
-    {
-        GateOutcome::Rerun
     } else {
         GateOutcome::Blocked
     };
-    Decision {
+    let mut decision = Decision {
         outcome,
         problems,
+        open: Vec::new(),
         failed,
         reran: None,
         burn_in: None,
+    };
+    if decision.may_run_again() && run.action != Action::Block {
+        decision.outcome = GateOutcome::Rerun;
     }
+    decision
 }
 
 /// The number of excused failures for `--max-excused`. A mass failure that reruns cleared has one cause and counts once.
