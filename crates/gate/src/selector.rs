@@ -351,6 +351,32 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_stored_without_its_changing_part_is_selected_as_it_is_written() {
+        let xml = "<testsuites><testsuite name='a'>\
+                   <testcase classname='tests.test_a' name='test_a[0b2f6c9e-58a1-4a7c-9d1e-3f5b7a9c1d2e]' time='1'/>\
+                   </testsuite></testsuites>";
+        let file = assay_reports::SourceFile {
+            name: "r.xml".to_owned(),
+            bytes: xml.as_bytes().to_vec(),
+            modified: None,
+        };
+        let report = assay_reports::read(&[file], &assay_reports::Options::default()).unwrap();
+        let stored = report.tests[0].test.clone();
+        assert!(!stored.name.contains("0b2f6c9e"), "{stored:?}");
+        let selector = Selector::new(Runner::Pytest, &report, PathBuf::from("/tmp"));
+        assert_eq!(selector.seconds(&stored, RerunKind::Alone), Some(1.0));
+        let selection = selector.select(&[stored.clone()], RerunKind::Alone).unwrap();
+        let (_, plugin) = selection.file.unwrap();
+        assert!(
+            plugin.contains("test_a[0b2f6c9e-58a1-4a7c-9d1e-3f5b7a9c1d2e]"),
+            "{plugin}"
+        );
+        let failed = failed(&report);
+        assert_eq!(failed.get(&stored), Some(&false));
+        assert_eq!(failed.len(), 2, "{failed:?}");
+    }
+
+    #[test]
     fn a_runner_without_files_runs_tests_alone_only() {
         let tests = [test("shop::tests > pays", None)];
         let selector = selector(Runner::Nextest, &tests);

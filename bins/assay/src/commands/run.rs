@@ -144,7 +144,8 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
         && !args.flags.dry_run
     {
         let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
-        report_to::report(global.json, &args.flags, server, &ci, run);
+        let deadline = args.flags.connection.deadline();
+        report_to::report(global.json, &args.flags, server, &ci, run, deadline);
     }
     let sent = sent.map(drop);
     match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
@@ -206,8 +207,9 @@ impl Job<'_> {
         print_decision(args, &decision, answer::page(answer).as_deref());
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
-        record::store(global.json, &args.flags, server, ci.provider, target, &decision);
-        report_to::report(global.json, &args.flags, server, ci, run);
+        let deadline = args.flags.connection.deadline();
+        record::store(global.json, server, ci.provider, target, &decision, deadline);
+        report_to::report(global.json, &args.flags, server, ci, run, deadline);
         status_of(args, &decision, code)
     }
 

@@ -12,6 +12,11 @@ pub(crate) use unix::{Forwarding, signal_of};
 #[cfg(not(unix))]
 pub(crate) use windows::{Forwarding, signal_of};
 
+/// The exit status of a shell for a program that a signal ended.
+pub(crate) fn code_of(signal: i32) -> u8 {
+    u8::try_from(signal.saturating_add(128)).unwrap_or(1)
+}
+
 /// Where a command runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {

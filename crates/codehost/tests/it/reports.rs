@@ -1,6 +1,6 @@
 //! What a job reports, and what the host refuses.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_codehost::{Annotation, Comment, Job, Line, Outcome, PostError, ReportTo, post};
 use assay_domain::run::CiProvider;
@@ -35,7 +35,7 @@ pub(crate) fn report(
         provider: Some(provider),
         pull_request: Some(7),
         variable: &variable,
-        retry_for: Duration::from_secs(20),
+        deadline: Instant::now() + Duration::from_secs(20),
         json: true,
     };
     let to: ReportTo = to.parse().unwrap();
