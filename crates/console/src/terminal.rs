@@ -145,3 +145,29 @@ pub fn inert(text: &str) -> String {
     );
     lines.collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_server_cannot_command_a_terminal_or_a_ci_service() {
+        for (text, right) in [
+            ("3 of 4 failed", "3 of 4 failed"),
+            ("a\u{1b}[31mb\tc", "a [31mb c"),
+            (
+                "x ##vso[task.setvariable a]b ## c",
+                "x # #vso[task.setvariable a]b # # c",
+            ),
+            ("##[error]a", "# #[error]a"),
+            ("##TeamCity[a]", "# #TeamCity[a]"),
+            ("## heading", "## heading"),
+            (
+                "first\n  ::add-mask::a\n::b\nc::d",
+                "first\n  : :add-mask::a\n: :b\nc::d",
+            ),
+        ] {
+            assert_eq!(inert(text), right);
+        }
+    }
+}

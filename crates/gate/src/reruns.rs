@@ -136,6 +136,14 @@ impl Reruns {
         seconds.reduce(f64::min)
     }
 
+    /// Whether a test failed in all of its reruns and is near certain to be broken by this change.
+    pub fn is_broken(&self) -> bool {
+        self.tests().any(|(suspect, failure)| {
+            let results = &suspect.results;
+            failure.mine >= BLOCKS_FROM && results.failed() > 0 && results.passed() == 0
+        })
+    }
+
     /// Whether more reruns may decide, whatever they cost.
     pub fn may_decide(&self, bounds: Bounds) -> bool {
         reruns::may_decide(&self.suspects, &bounds.limits())

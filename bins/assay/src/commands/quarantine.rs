@@ -295,7 +295,7 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
         pages = answer.page.page_count;
         tests.extend(answer.tests);
     }
-    let answer = api.get(&format!("projects/{project}/runs?perPage=1"))?;
+    let answer = api.get(&format!("projects/{project}/runs?perPage=10"))?;
     let newest = NewestRuns::deserialize(&answer).context("the server's answer is not a list of runs")?;
     let newest = newest.runs.first().map_or(now, |run| run.started_at);
     let listed = tests

@@ -83,7 +83,8 @@ impl<'a> Session<'a> {
                 self.run_round(job, &round)?;
             }
             let decision = self.decision();
-            if !decision.may_run_again() || (self.is_sent && decision.outcome != GateOutcome::Rerun) {
+            // Several failures together may be near certain while none of them is, so the planner says what is open.
+            if !decision.may_run_again() || self.reruns.is_broken() {
                 return Ok(decision);
             }
         }
