@@ -40,3 +40,38 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn raw_variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
+
+/// The variables with which CI services give their own tokens to a job, besides those that `--report-to` uses.
+const TOKENS_OF_CI: [&str; 13] = [
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_URL",
+    "ACTIONS_RUNTIME_TOKEN",
+    "BITBUCKET_STEP_OIDC_TOKEN",
+    "BUILDKITE_AGENT_ACCESS_TOKEN",
+    "CI_DEPLOY_PASSWORD",
+    "CI_JOB_JWT",
+    "CI_JOB_JWT_V2",
+    "CI_JOB_TOKEN",
+    "CI_REGISTRY_PASSWORD",
+    "CIRCLE_OIDC_TOKEN",
+    "CIRCLE_OIDC_TOKEN_V2",
+    "GH_TOKEN",
+];
+
+/// The variables that are set and are Assay's, such as its keys, or hold a token of the job.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a program reads the environment, here only"
+)]
+pub(crate) fn secrets() -> Vec<OsString> {
+    let is_secret = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("ASSAY_")
+            || assay_codehost::TOKENS.contains(&&*name)
+            || TOKENS_OF_CI.contains(&&*name)
+    };
+    std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(is_secret)
+        .collect()
+}

@@ -1,8 +1,8 @@
 //! Reports the state of a commit to the code host of the job.
 
-use std::path::Path;
+use std::{path::Path, time::Instant};
 
-use assay_client::{annotation, server::Server};
+use assay_client::{annotation, http, server::Server};
 use assay_codehost::{Comment, Job, Line};
 use assay_console::{
     message,
@@ -20,11 +20,12 @@ pub(crate) fn report(
     server: &Server,
     ci: &CiContext,
     run: anyhow::Result<RunId>,
+    deadline: Instant,
 ) {
     if flags.report_to.is_none() {
         return;
     }
-    if let Err(error) = run.and_then(|run| report_run(json, flags, server, ci, run)) {
+    if let Err(error) = run.and_then(|run| report_run(json, flags, server, ci, run, deadline)) {
         annotation::warn(ci.provider, &format!("the result is not reported: {error:#}"));
     }
 }
@@ -35,12 +36,12 @@ fn report_run(
     server: &Server,
     ci: &CiContext,
     run: RunId,
+    deadline: Instant,
 ) -> anyhow::Result<()> {
-    let retry_for = flags.connection.retry_for;
     let mut compose = || {
-        let mut backoff = Backoff::new(retry_for);
+        let mut backoff = Backoff::until(deadline);
         let answer = retry::until_expired(json, &mut backoff, "the comment is not composed yet", || {
-            server.comment(run)
+            server.comment(run, http::until(deadline))
         })?;
         anyhow::Ok(Comment::of_answer(&answer)?)
     };
@@ -49,7 +50,7 @@ fn report_run(
         provider: ci.provider,
         pull_request: flags.report.run.pr.or(ci.context.pull_request_number),
         variable: &environment::variable,
-        retry_for,
+        deadline,
         json,
         files: &|| assay_sources::owners::tracked(Path::new(".")).unwrap_or_default(),
     };

@@ -12,7 +12,7 @@ use assay_gate::{
     judged::JudgedRun,
     policy::{CommandStatus, Decision},
     reruns::Session,
-    selector::{CommandJob, Selector},
+    selector::{CommandJob, RunEnd, Selector},
 };
 use assay_reports::{Report, SourceFile};
 use assay_runners::selection::{self, Selection};
@@ -27,6 +27,7 @@ use crate::{
         upload,
     },
     environment, errors,
+    forwarding::{Ended, Place},
 };
 
 /// A run key for a run that CI does not name.
@@ -52,7 +53,7 @@ pub(crate) fn run_again(
     before: &Before<'_>,
 ) -> anyhow::Result<Option<Value>> {
     let (flags, command) = (&job.args.reruns, &job.args.command);
-    let budget = flags.budget().filter(|_| decision.is_open);
+    let budget = flags.budget().filter(|_| decision.may_run_again());
     if budget.is_none() && (flags.burn_in().is_none() || !decision.outcome.passes()) {
         return Ok(None);
     }
@@ -78,7 +79,7 @@ pub(crate) fn run_again(
     let mut ended_early = Vec::new();
     if let Some(budget) = budget {
         let end = (first.status, first.took);
-        let ended = Session::new(&selector, job.rules, first.judged, end, budget).run(&mut again);
+        let ended = Session::new(&selector, job.rules, first.judged.clone(), end, budget).run(&mut again);
         ended_early.extend(ended.error);
         if let Some(decided) = ended.found {
             *decision = decided;
@@ -87,7 +88,14 @@ pub(crate) fn run_again(
     if let Some(budget) = flags.burn_in().filter(|_| decision.outcome.passes()) {
         let new = JudgedRun::new_tests(first.answer)?;
         let changed = changed_files(job);
-        let burned = BurnIn::new(&selector, &report, (&new, &changed), first.took, budget).run(&mut again);
+        let burned = BurnIn::new(
+            &selector,
+            (&report, &first.judged),
+            (&new, &changed),
+            first.took,
+            budget,
+        )
+        .run(&mut again);
         ended_early.extend(burned.error);
         if let Some(results) = burned.found {
             decision.add_burn_in(results);
@@ -130,7 +138,7 @@ struct Again<'a> {
 impl CommandJob for Again<'_> {
     type Error = anyhow::Error;
 
-    fn run(&mut self, selection: Selection) -> anyhow::Result<Report> {
+    fn run(&mut self, selection: Selection, limit: Duration) -> anyhow::Result<RunEnd> {
         let args = self.job.args;
         let before = Before::of(&args.report)?;
         if let Some((name, text)) = selection.file {
@@ -144,12 +152,24 @@ impl CommandJob for Again<'_> {
             })
             .collect();
         let command = selection::with_arguments(&args.command, &selection.arguments);
-        match run_command(&command, &variables, args.flags.report_to)? {
+        match run_command(
+            &command,
+            &variables,
+            args.flags.report_to,
+            Place::Group(Some(limit)),
+        )? {
+            CommandEnd::With(Ended {
+                signal: Some(signal), ..
+            }) => anyhow::bail!("the command was ended by signal {signal}"),
+            CommandEnd::With(Ended { timed_out: true, .. }) => return Ok(RunEnd::TimedOut),
             CommandEnd::With(_) => {}
             CommandEnd::NotRun(_) => anyhow::bail!("the command cannot be run"),
         }
+        if before.written()?.is_empty() {
+            return Ok(RunEnd::Unreported);
+        }
         self.files = before.read_written(self.job.global.json, args.flags.report.format.0)?;
-        read(self.job, &self.files)
+        Ok(RunEnd::Reported(read(self.job, &self.files)?))
     }
 
     fn send(&mut self, tests: &[TestName]) -> anyhow::Result<JudgedRun> {

@@ -5,13 +5,14 @@ use assay_split::Runner as DividedRunner;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// The runners that can run some of their tests again.
-const RUNNERS: [(&str, Runner); 8] = [
+const RUNNERS: [(&str, Runner); 9] = [
     ("playwright", Runner::Playwright),
     ("pytest", Runner::Pytest),
     ("nextest", Runner::Nextest),
     ("go", Runner::Go),
     ("jest", Runner::Jest),
     ("vitest", Runner::Vitest),
+    ("mocha", Runner::Mocha),
     ("surefire", Runner::Surefire),
     ("dotnet", Runner::Dotnet),
 ];

@@ -1,6 +1,6 @@
 //! The flags of every command that asks a server.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_client::{address::Address, read_api::ReadApi};
 use assay_console::{misuse::Misuse, values::duration};
@@ -34,6 +34,15 @@ pub(crate) struct ConnectionFlags {
 
 /// Heading of the help.
 const SERVER: &str = "The server";
+/// The least time for what follows an upload.
+const LEAST: Duration = Duration::from_secs(5);
+
+impl ConnectionFlags {
+    /// When everything ends that follows the upload: the decision, the comment, and all requests to the code host.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.retry_for.max(LEAST)
+    }
+}
 
 impl ReadApiFlags {
     /// The client. An address or a key that is missing is wrong usage.

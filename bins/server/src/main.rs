@@ -14,6 +14,7 @@ mod startup;
 use std::{process::ExitCode, thread};
 
 use actix_web::rt;
+use assay_demonstration::{Consent, install_if_missing};
 use assay_local_postgres::ClusterError;
 use assay_settings::Config;
 use clap::FromArgMatches as _;
@@ -72,7 +73,13 @@ fn run(config: Config) -> anyhow::Result<()> {
     // Signals are not caught yet, so that Ctrl-C ends the question and the package manager.
     if config.demo {
         let settings = startup::cluster_settings();
-        assay_demonstration::install_if_missing(&config.data_dir(), &settings, !config.no_install)?;
+        let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+        let consent = match (config.install, is_ci) {
+            (true, _) => Consent::Given,
+            (false, true) => Consent::InCi,
+            (false, false) => Consent::Asked,
+        };
+        install_if_missing(&config.data_dir(), &settings, consent)?;
     }
     rt::System::new().block_on(serve::serve(config, sizes))
 }

@@ -1,5 +1,6 @@
 //! Warnings in the form that a CI service shows beside the build.
 
+use assay_console::terminal;
 use assay_domain::run::CiProvider;
 
 /// Writes a warning to standard error, so that the service shows it where it can.
@@ -8,6 +9,7 @@ pub fn warn(provider: Option<CiProvider>, text: &str) {
 }
 
 fn line(provider: Option<CiProvider>, text: &str) -> String {
+    let text = terminal::one_line(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match provider {
         Some(CiProvider::GithubActions) => format!("::warning title=Assay::{}", text.replace('%', "%25")),

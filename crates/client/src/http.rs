@@ -1,12 +1,16 @@
 //! HTTP requests to a server's listeners: the client, and an answer that was read to its end.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use assay_reports::shown_name;
 use rustls::CertificateError;
 use serde_json::Value;
 use ureq::{
-    Agent,
+    Agent, RequestBuilder,
     http::{HeaderName, Response, StatusCode, header},
     tls::{Certificate, RootCerts, TlsConfig},
 };
@@ -207,6 +211,16 @@ pub fn agent(address: &Address) -> anyhow::Result<Agent> {
         config = config.tls_config(trusted_authorities()?);
     }
     Ok(config.build().into())
+}
+
+/// The time until a deadline.
+pub fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+/// A request that takes at most this time in all.
+pub fn limited<B>(request: RequestBuilder<B>, limit: Option<Duration>) -> RequestBuilder<B> {
+    request.config().timeout_global(limit).build()
 }
 
 /// Describes why there is no answer.

@@ -235,22 +235,18 @@ impl Server {
         })
     }
 
-    /// Sends a gate's decision on an upload.
-    pub fn decide(&self, decision: &GateDecision) -> Result<Value, UploadError> {
-        let answer = self
-            .agent
-            .post(self.address.route("decisions"))
+    /// Sends a gate's decision on an upload, in at most this time.
+    pub fn decide(&self, decision: &GateDecision, limit: Duration) -> Result<Value, UploadError> {
+        let answer = http::limited(self.agent.post(self.address.route("decisions")), Some(limit))
             .header(header::AUTHORIZATION, self.key.bearer())
             .header(header::CONTENT_TYPE, "application/json")
             .send(json!(decision).to_string());
         self.read(answer)
     }
 
-    /// Asks for the comment on the commit of a run.
-    pub fn comment(&self, run: RunId) -> Result<Value, UploadError> {
-        let answer = self
-            .agent
-            .post(self.address.route("comments"))
+    /// Asks for the comment on the commit of a run, in at most this time.
+    pub fn comment(&self, run: RunId, limit: Duration) -> Result<Value, UploadError> {
+        let answer = http::limited(self.agent.post(self.address.route("comments")), Some(limit))
             .header(header::AUTHORIZATION, self.key.bearer())
             .header(header::CONTENT_TYPE, "application/json")
             .send(json!({ "runId": run }).to_string());

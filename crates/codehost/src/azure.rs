@@ -1,5 +1,7 @@
 //! A thread on a pull request of Azure Repos. The job gives its token to the command as `SYSTEM_ACCESSTOKEN`.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::host::{CodeHost, ExistingComment, Method, PostError, Requests, Token};
@@ -13,6 +15,14 @@ pub struct AzureRepos {
 }
 
 impl AzureRepos {
+    /// Every request ends at this moment.
+    pub(crate) fn until(self, deadline: Instant) -> Self {
+        Self {
+            requests: self.requests.until(deadline),
+            ..self
+        }
+    }
+
     /// The pull request of a job of Azure Pipelines. None without a token, or if the repository is not one of Azure Repos.
     pub fn of_job(variable: &dyn Fn(&str) -> Option<String>, number: i64) -> anyhow::Result<Option<Self>> {
         let is_id =

@@ -6,9 +6,11 @@
 use std::{
     io::Write as _,
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use anyhow::{Context as _, bail};
+use assay_client::http::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -24,18 +26,21 @@ const API: &str = "http://api.bitbucket.org/2.0";
 const LONGEST_DETAILS: usize = 2_000;
 /// Most characters of an annotation's summary.
 const LONGEST_SUMMARY: usize = 450;
-/// Seconds that a request may take.
-const WITHIN_S: &str = "60";
-
 /// A report of this project on the commit of the job.
 pub(crate) struct Report {
     proxy: String,
     url: String,
+    /// When every request ends.
+    deadline: Instant,
 }
 
 impl Report {
     /// None if the variables name no commit.
-    pub(crate) fn of_job(variable: &dyn Fn(&str) -> Option<String>, comment: &Comment) -> Option<Self> {
+    pub(crate) fn of_job(
+        variable: &dyn Fn(&str) -> Option<String>,
+        comment: &Comment,
+        deadline: Instant,
+    ) -> Option<Self> {
         let is_name = |name: &String| {
             let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.{}".contains(&byte);
             !name.is_empty() && name != ".." && name.bytes().all(is_allowed)
@@ -46,6 +51,7 @@ impl Report {
         let commit = part("BITBUCKET_COMMIT")?;
         let project = comment.project();
         Some(Self {
+            deadline,
             proxy: variable("ASSAY_BITBUCKET_PROXY").unwrap_or_else(|| PROXY.to_owned()),
             url: format!(
                 "{API}/repositories/{workspace}/{repository}/commit/{commit}/reports/assay-{project}"
@@ -74,8 +80,10 @@ impl Report {
 
     /// The status of the answer.
     fn send(&self, method: &str, url: &str, body: Option<&Value>) -> anyhow::Result<u16> {
+        // Without a limit, curl would wait for ever.
+        let within = until(self.deadline).as_secs().max(1).to_string();
         let mut curl = Command::new("curl")
-            .args(["--silent", "--show-error", "--globoff", "--max-time", WITHIN_S])
+            .args(["--silent", "--show-error", "--globoff", "--max-time", &within])
             .args(["--noproxy", "", "--proxy", &self.proxy, "--request", method])
             .args(["--header", "Content-Type: application/json"])
             .args(["--output", "/dev/null", "--write-out", "%{http_code}"])

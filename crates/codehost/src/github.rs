@@ -1,5 +1,7 @@
 //! Comments on a pull request of GitHub, by the routes of issue comments.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::host::{CodeHost, ExistingComment, Method, PostError, Requests, Token};
@@ -19,6 +21,14 @@ pub struct GitHub {
 }
 
 impl GitHub {
+    /// Every request ends at this moment.
+    pub(crate) fn until(self, deadline: Instant) -> Self {
+        Self {
+            requests: self.requests.until(deadline),
+            ..self
+        }
+    }
+
     /// The pull request of a job of GitHub Actions. None without a token, or if the variables name no repository.
     pub fn of_job(variable: &dyn Fn(&str) -> Option<String>, number: i64) -> anyhow::Result<Option<Self>> {
         let token = variable("GITHUB_TOKEN").and_then(|token| Token::new(&token));

@@ -1,5 +1,7 @@
 //! Notes on a merge request of GitLab. The token of a job cannot write notes, so the job needs a token of its own.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,6 +17,14 @@ pub struct GitLab {
 }
 
 impl GitLab {
+    /// Every request ends at this moment.
+    pub(crate) fn until(self, deadline: Instant) -> Self {
+        Self {
+            requests: self.requests.until(deadline),
+            ..self
+        }
+    }
+
     /// The merge request of a job of GitLab CI. None without a token, or if the variables name no project.
     pub fn of_job(variable: &dyn Fn(&str) -> Option<String>, number: i64) -> anyhow::Result<Option<Self>> {
         let token = variable("GITLAB_TOKEN").and_then(|token| Token::new(&token));

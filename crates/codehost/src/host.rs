@@ -1,6 +1,9 @@
 //! A code host with comments on a pull request, and its errors.
 
-use std::{cell::OnceCell, time::Duration};
+use std::{
+    cell::OnceCell,
+    time::{Duration, Instant},
+};
 
 use assay_client::{
     address::Address,
@@ -120,6 +123,8 @@ pub(crate) struct Requests {
     headers: &'static [(&'static str, &'static str)],
     /// The id of the token's own user, once it was asked for.
     user: OnceCell<Value>,
+    /// When every request ends.
+    deadline: Option<Instant>,
 }
 
 /// A method of a request.
@@ -147,7 +152,16 @@ impl Requests {
             authorization,
             headers,
             user: OnceCell::new(),
+            deadline: None,
         })
+    }
+
+    /// Every request ends at this moment, also one to a silent host.
+    pub(crate) fn until(self, deadline: Instant) -> Self {
+        Self {
+            deadline: Some(deadline),
+            ..self
+        }
     }
 
     /// The id of the token's own user, which `path` answers at `pointer`. Anyone can copy the hidden line into a comment of
@@ -188,12 +202,13 @@ impl Requests {
                 .fold(request, |request, (name, value)| request.header(*name, *value));
             request.header(name, &authorization).call()
         };
+        let left = self.deadline.map(http::until);
         let answer = match method {
-            Method::Get => without_body(self.agent.get(&url)),
-            Method::Delete => without_body(self.agent.delete(&url)),
-            Method::Post => with_body(self.agent.post(&url)),
-            Method::Patch => with_body(self.agent.patch(&url)),
-            Method::Put => with_body(self.agent.put(&url)),
+            Method::Get => without_body(http::limited(self.agent.get(&url), left)),
+            Method::Delete => without_body(http::limited(self.agent.delete(&url), left)),
+            Method::Post => with_body(http::limited(self.agent.post(&url), left)),
+            Method::Patch => with_body(http::limited(self.agent.patch(&url), left)),
+            Method::Put => with_body(http::limited(self.agent.put(&url), left)),
         };
         let answer = Answer::read(&self.address, answer).map_err(PostError::NoAnswer)?;
         if answer.status.is_success() {

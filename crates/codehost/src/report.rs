@@ -1,6 +1,12 @@
 //! Reports the state of a commit from a CI job: where, and in which forms.
 
-use std::{fs::OpenOptions, io::Write as _, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    path::PathBuf,
+    str::FromStr,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use assay_console::retry::{self, Backoff, Transient};
@@ -79,8 +85,8 @@ pub struct Job<'a> {
     pub pull_request: Option<i64>,
     /// Looks up a variable of its environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// How long a request is repeated.
-    pub retry_for: Duration,
+    /// When all requests end, the last one and its repetitions, too.
+    pub deadline: Instant,
     /// Whether messages are for programs.
     pub json: bool,
     /// The files of the checkout, relative to its root; empty if they are unknown.
@@ -179,7 +185,7 @@ impl Job<'_> {
         comment: &Comment,
         compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
     ) -> anyhow::Result<Option<Line>> {
-        let Some(report) = Report::of_job(self.variable, comment) else {
+        let Some(report) = Report::of_job(self.variable, comment, self.deadline) else {
             return Ok(None);
         };
         let write = |comment: &Comment| report.write(comment, to.annotations);
@@ -194,11 +200,13 @@ impl Job<'_> {
     ) -> anyhow::Result<Option<Line>> {
         let is_github = self.provider == Some(CiProvider::GithubActions);
         let number = self.pull_request.unwrap_or_default();
-        let host = GitHub::of_job(self.variable, number)?.filter(|_| is_github);
+        let host = GitHub::of_job(self.variable, number)?
+            .filter(|_| is_github)
+            .map(|host| host.until(self.deadline));
         let (Some(host), Some(revision)) = (host, comment.revision.as_deref().filter(is_sha)) else {
             return Ok(None);
         };
-        let mut backoff = Backoff::new(self.retry_for);
+        let mut backoff = Backoff::until(self.deadline);
         let written = retry::until_expired(
             self.json,
             &mut backoff,
@@ -276,15 +284,21 @@ impl Job<'_> {
         }
         match self.provider {
             Some(CiProvider::GithubActions) => match GitHub::of_job(self.variable, number)? {
-                Some(host) => self.post(&host, number, comment, compose).map(Some),
+                Some(host) => self
+                    .post(&host.until(self.deadline), number, comment, compose)
+                    .map(Some),
                 None => Ok(None),
             },
             Some(CiProvider::GitlabCi) => match GitLab::of_job(self.variable, number)? {
-                Some(host) => self.post(&host, number, comment, compose).map(Some),
+                Some(host) => self
+                    .post(&host.until(self.deadline), number, comment, compose)
+                    .map(Some),
                 None => Ok(None),
             },
             Some(CiProvider::AzurePipelines) => match AzureRepos::of_job(self.variable, number)? {
-                Some(host) => self.post(&host, number, comment, compose).map(Some),
+                Some(host) => self
+                    .post(&host.until(self.deadline), number, comment, compose)
+                    .map(Some),
                 None => Ok(None),
             },
             Some(
@@ -306,7 +320,7 @@ impl Job<'_> {
         comment: &Comment,
         compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
     ) -> anyhow::Result<Line> {
-        let mut backoff = Backoff::new(self.retry_for);
+        let mut backoff = Backoff::until(self.deadline);
         let posted = retry::until_expired(self.json, &mut backoff, "the comment is not posted yet", || {
             let write = |comment: &Comment| Ok(post(host, comment)?);
             write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))

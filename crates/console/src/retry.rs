@@ -67,6 +67,11 @@ impl Backoff {
         }
     }
 
+    /// Backoff until a moment.
+    pub const fn until(ends: Instant) -> Self {
+        Self { ends, next: FIRST }
+    }
+
     /// Returns the next pause: the one that the server asked for, if any. None if it would exceed the time.
     pub fn pause(&mut self, server_pause: Option<Duration>) -> Option<Duration> {
         // Jitter from half to all of it, so that the jobs of a matrix do not return together.

@@ -86,7 +86,11 @@ pub fn err() -> Output<AutoStream<StderrLock<'static>>> {
 
 /// Prints a message after the program's name, for the macro `message`.
 pub fn print_message(text: fmt::Arguments<'_>) {
-    print_line(format_args!("{}: {text}", Program::running().name()));
+    print_line(format_args!(
+        "{}: {}",
+        Program::running().name(),
+        inert(&text.to_string())
+    ));
 }
 
 /// Prints a line on standard error as it is.
@@ -111,9 +115,59 @@ pub fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A text with spaces in place of control characters, because a report must not move the cursor or colour the terminal.
+/// A text with spaces in place of control characters, because a report must not move the cursor or colour the terminal,
+/// and without the beginnings of commands that CI services read anywhere in a line of a log.
 pub fn one_line(text: &str) -> String {
-    text.chars()
+    let line: String = text
+        .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+        .collect();
+    COMMANDS.iter().fold(line, |line, command| {
+        match line.to_ascii_lowercase().contains(command) {
+            true => line.replace("##", "# #"),
+            false => line,
+        }
+    })
+}
+
+/// The beginnings of commands of GitHub Actions, Azure Pipelines and TeamCity.
+const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
+
+/// A text of several lines, each as by [`one_line`]. Only the first line follows the name of the program, so the others are
+/// indented, and `::` at their start, a command of GitHub Actions, is separated.
+pub fn inert(text: &str) -> String {
+    let lines = text.lines().map(one_line).enumerate();
+    let lines = lines.map(
+        |(number, line)| match number > 0 && line.trim_start().starts_with("::") {
+            true => line.replacen("::", ": :", 1),
+            false => line,
+        },
+    );
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_server_cannot_command_a_terminal_or_a_ci_service() {
+        for (text, right) in [
+            ("3 of 4 failed", "3 of 4 failed"),
+            ("a\u{1b}[31mb\tc", "a [31mb c"),
+            (
+                "x ##vso[task.setvariable a]b ## c",
+                "x # #vso[task.setvariable a]b # # c",
+            ),
+            ("##[error]a", "# #[error]a"),
+            ("##TeamCity[a]", "# #TeamCity[a]"),
+            ("## heading", "## heading"),
+            (
+                "first\n  ::add-mask::a\n::b\nc::d",
+                "first\n  : :add-mask::a\n: :b\nc::d",
+            ),
+        ] {
+            assert_eq!(inert(text), right);
+        }
+    }
 }

@@ -23,6 +23,9 @@ pub enum HistoryError {
     /// A run is of no commit.
     #[error("the run names no commit; give --good and --bad")]
     NoCommit,
+    /// The stored commit is not the name of one. Who sends a report chooses it.
+    #[error("{:?} is stored as the commit of a run and is no hash; give --good and --bad", assay_reports::shown_name(.0))]
+    NoHash(String),
 }
 
 /// The test's runs on the stable branch, oldest first.
@@ -57,6 +60,11 @@ impl Occurrence {
     fn failed(&self) -> bool {
         !["passed", "skipped"].contains(&self.status.as_str())
     }
+}
+
+/// Whether a text is a commit's hash, or the beginning of one.
+fn is_hash(commit: &str) -> bool {
+    (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The path of the read API with the runs of a test.
@@ -97,8 +105,11 @@ impl History {
         let green = self.last_green().ok_or(HistoryError::NoBreakage)?;
         let bad = self.runs.iter().skip(green + 1).find(|run| run.failed());
         let commit = |run: Option<&Occurrence>| {
-            let commit = run.and_then(Occurrence::commit).map(str::to_owned);
-            commit.ok_or(HistoryError::NoCommit)
+            let commit = run.and_then(Occurrence::commit).ok_or(HistoryError::NoCommit)?;
+            match is_hash(commit) {
+                true => Ok(commit.to_owned()),
+                false => Err(HistoryError::NoHash(commit.to_owned())),
+            }
         };
         Ok((commit(self.runs.get(green))?, commit(bad)?))
     }
@@ -145,16 +156,19 @@ mod tests {
         let mut other = run("x", 9, "failed", true);
         other["branch"] = json!("feature");
         let history = history(&[
-            run("d", 4, "failed", true),
-            run("c", 3, "failed", true),
-            run("a", 1, "failed", true),
-            run("b", 2, "passed", false),
-            run("s", 5, "skipped", false),
+            run("dddd", 4, "failed", true),
+            run("cccc", 3, "failed", true),
+            run("aaaa", 1, "failed", true),
+            run("bbbb", 2, "passed", false),
+            run("eeee", 5, "skipped", false),
             other,
         ]);
-        assert_eq!(history.bounds().unwrap(), ("b".to_owned(), "c".to_owned()));
+        assert_eq!(history.bounds().unwrap(), ("bbbb".to_owned(), "cccc".to_owned()));
         let results: Vec<_> = history.results().collect();
-        assert_eq!(results, [("a", true), ("b", false), ("c", true), ("d", true)]);
+        assert_eq!(
+            results,
+            [("aaaa", true), ("bbbb", false), ("cccc", true), ("dddd", true)]
+        );
     }
 
     #[test]
@@ -175,8 +189,16 @@ mod tests {
         assert_eq!(green.flake_rate(), None);
         let mut nameless = run("b", 2, "failed", true);
         nameless["testedRevision"] = Value::Null;
-        let nameless = history(&[run("a", 1, "passed", false), nameless]);
+        let nameless = history(&[run("aaaa", 1, "passed", false), nameless]);
         assert!(matches!(nameless.bounds(), Err(HistoryError::NoCommit)));
+        for commit in ["--output=/tmp/file", "main", "abc", "HEAD~1"] {
+            let foreign = history(&[run(commit, 1, "passed", false), run("bbbb", 2, "failed", true)]);
+            let refused = foreign.bounds().unwrap_err();
+            assert!(
+                matches!(&refused, HistoryError::NoHash(of) if of == commit),
+                "{refused}"
+            );
+        }
         assert!(History::of_answer(&json!({})).is_err());
     }
 

@@ -4,7 +4,6 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use assay_console::{message, output};
@@ -52,8 +51,8 @@ pub enum SearchError {
     /// The shell cannot be started.
     #[error("--run")]
     NotRun(#[source] io::Error),
-    /// The command did not end by itself.
-    #[error("the command was ended by a signal on {0}")]
+    /// The command did not end by itself, or the search was ended.
+    #[error("a signal ended the search on {0}")]
     Signal(String),
 }
 
@@ -119,8 +118,13 @@ impl Search {
         )
     }
 
-    /// Runs a shell command on commits in a worktree until the culprit is found, at most this often. Prints each result.
-    pub fn run(&mut self, command: &str, most_runs: u32) -> Result<(), SearchError> {
+    /// Runs commits in a worktree until the culprit is found, at most this often. Prints each result. `status` runs the
+    /// commit of a folder and returns the exit status; none if a signal ended it. The worktree is removed at the end.
+    pub fn run(
+        &mut self,
+        most_runs: u32,
+        mut status: impl FnMut(&Path) -> io::Result<Option<i32>>,
+    ) -> Result<(), SearchError> {
         let mut worktree = None;
         while let NextStep::Run { commit: place, .. } = self.bisection.next_step() {
             if self.runs >= most_runs {
@@ -134,7 +138,7 @@ impl Search {
             };
             worktree.check_out(commit)?;
             self.runs += 1;
-            let result = match status(worktree.folder(), command).map_err(SearchError::NotRun)? {
+            let result = match status(worktree.folder()).map_err(SearchError::NotRun)? {
                 Some(CANNOT_RUN) => {
                     self.bisection.skip(place);
                     "cannot be run"
@@ -168,21 +172,13 @@ impl Search {
 
     /// A commit and its subject on one line.
     pub(crate) fn subject(&self, commit: &str) -> String {
-        let line = git(&self.repository, &["log", "-1", "--format=%h %s", commit]);
+        let line = git(
+            &self.repository,
+            &["log", "-1", "--format=%h %s", "--end-of-options", commit],
+        );
         let line = line.unwrap_or_else(|_| short(commit).to_owned());
         assay_reports::shown_name(line.trim()).chars().take(72).collect()
     }
-}
-
-/// The exit status of a shell command; none if a signal ended it. Its output goes to standard error.
-fn status(folder: &Path, command: &str) -> io::Result<Option<i32>> {
-    let status = Command::new("sh")
-        .args(["-c", command])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(io::stderr())
-        .status()?;
-    Ok(status.code())
 }
 
 fn short(commit: &str) -> &str {
@@ -194,7 +190,14 @@ fn commits(repository: &Path, good: &str, bad: &str) -> Result<Vec<String>, Sear
     let range = format!("{good}..{bad}");
     let listed = git(
         repository,
-        &["rev-list", "--reverse", "--first-parent", &range, "--"],
+        &[
+            "rev-list",
+            "--reverse",
+            "--first-parent",
+            "--end-of-options",
+            &range,
+            "--",
+        ],
     );
     let listed = match listed {
         Ok(listed) => listed,
@@ -242,7 +245,8 @@ mod tests {
             "{}",
             search.in_words()
         );
-        search.run("! test -e broken", 50).unwrap();
+        let passes = |folder: &Path| Ok(Some(i32::from(folder.join("broken").exists())));
+        search.run(50, passes).unwrap();
         assert_eq!(
             search.bisection().next_step(),
             NextStep::Found(4),
@@ -269,7 +273,7 @@ mod tests {
         let open = Answer::of(&search).to_json();
         assert_eq!(open["outcome"], "open");
         assert!(open["next"]["times"].as_u64().unwrap() >= 1, "{open}");
-        search.run("exit 125", 50).unwrap();
+        search.run(50, |_| Ok(Some(CANNOT_RUN))).unwrap();
         assert_eq!(search.runs(), 3);
         assert_eq!(Answer::of(&search).to_json()["outcome"], "stuck");
     }
@@ -280,9 +284,11 @@ mod tests {
         let refused =
             |good: &str, bad: &str| Search::new(folder.path(), (good, bad), None, None).unwrap_err();
         assert!(matches!(refused(&names[1], &names[0]), SearchError::NoCommit(_)));
-        assert!(matches!(
-            refused("absent", &names[0]),
-            SearchError::Unknown { .. }
-        ));
+        let file = folder.path().join("kept");
+        std::fs::write(&file, "text").unwrap();
+        for good in ["absent".to_owned(), format!("--output={}", file.display())] {
+            assert!(matches!(refused(&good, &names[0]), SearchError::Unknown { .. }));
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "text");
     }
 }

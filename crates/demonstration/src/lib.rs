@@ -33,7 +33,7 @@ use manifest::{Import, Manifest, SampleProject};
 use note::{Key, Note};
 
 pub use greeting::{BaseUrls, greeting};
-pub use install::install_if_missing;
+pub use install::{Consent, install_if_missing};
 pub use messages::DemoMessages;
 
 /// The sample reports and their manifest, embedded in the program so that they are available anywhere.

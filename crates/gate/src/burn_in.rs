@@ -1,7 +1,7 @@
 //! Burn-in: new tests, and those whose file the change touches, run again until it is known how often they fail.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
@@ -16,7 +16,7 @@ use assay_reports::Report;
 use crate::{
     judged::JudgedRun,
     policy::touches,
-    selector::{Budget, CommandJob, Ended, Selector, failed, file_of},
+    selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed, file_of, ran},
 };
 
 /// Most tests that run again. New tests come first.
@@ -32,6 +32,8 @@ pub struct BurnIn<'a> {
     left_out: usize,
     startup_s: f64,
     budget: Budget,
+    /// Whether a test has run again.
+    has_run: bool,
 }
 
 #[derive(Debug)]
@@ -41,8 +43,8 @@ struct BurnedTest {
     candidate: Candidate,
     /// Whether its last stored result is a failure.
     is_left_failed: bool,
-    /// Whether the server knows it as flaky.
-    is_known: bool,
+    /// Whether the server knew it as flaky before its first failure of this job was stored; none while that is not asked.
+    is_known: Option<bool>,
 }
 
 /// What a burn-in found, for a decision.
@@ -80,10 +82,11 @@ pub struct BurnedFailure {
 }
 
 impl<'a> BurnIn<'a> {
-    /// The burn-in of a report's passed tests that are new, or in a changed file.
+    /// The burn-in of a report's passed tests that are new, or in a changed file. `judged` is the judgement from before the
+    /// report was stored.
     pub fn new(
         selector: &'a Selector,
-        report: &Report,
+        (report, judged): (&Report, &JudgedRun),
         (new, changed): (&[TestName], &HashSet<String>),
         took: Duration,
         budget: Duration,
@@ -93,22 +96,17 @@ impl<'a> BurnIn<'a> {
             let file = test.file_path.as_deref();
             file.is_some_and(|file| touches(changed, file))
         };
-        let has_failed_attempt: BTreeMap<&TestName, bool> = report
-            .tests
-            .iter()
-            .map(|test| (&test.test, test.attempts.len() > 1))
-            .collect();
         let mut files: BTreeMap<String, usize> = BTreeMap::new();
-        let mut tests: Vec<BurnedTest> = failed(report)
-            .into_iter()
-            .filter(|(test, failed)| !failed && (new.contains(test) || is_changed(test)))
-            .map(|(test, _)| {
+        let mut tests: Vec<BurnedTest> = ran(report)
+            .filter(|(_, failed)| !failed)
+            .map(|(test, _)| (&test.test, test.attempts.len() > 1))
+            .filter(|(test, _)| new.contains(test) || is_changed(test))
+            .map(|(test, retried)| {
                 let next = files.len();
                 let file = *files.entry(file_of(test).unwrap_or_default()).or_insert(next);
                 let seconds =
                     [RerunKind::Alone, RerunKind::WithFile].map(|kind| selector.seconds(test, kind));
                 let [alone, with_file] = seconds;
-                let retried = has_failed_attempt.get(test).copied().unwrap_or_default();
                 let mut candidate = Candidate::new(selector.process(), file, (alone, with_file), retried);
                 if retried {
                     candidate.add(RerunKind::WithFile, false);
@@ -118,7 +116,11 @@ impl<'a> BurnIn<'a> {
                     is_new: new.contains(test),
                     candidate,
                     is_left_failed: false,
-                    is_known: false,
+                    // No run of the stable branch has a new test: what is known of it, this change has done.
+                    is_known: new
+                        .contains(test)
+                        .then_some(false)
+                        .or_else(|| known(judged, test)),
                 }
             })
             .collect();
@@ -131,6 +133,7 @@ impl<'a> BurnIn<'a> {
             tests,
             left_out,
             budget: Budget::of(budget),
+            has_run: false,
         }
     }
 
@@ -162,14 +165,14 @@ impl<'a> BurnIn<'a> {
                 break Some(error);
             }
         };
-        if !is_begun {
+        if !self.has_run {
             message!(
                 "no test runs in: a repetition takes longer than --burn-in {} s, or the tests cannot be selected",
                 self.budget.limit_s()
             );
         }
         Ended {
-            found: is_begun.then(|| self.results()),
+            found: self.has_run.then(|| self.results()),
             error,
         }
     }
@@ -177,8 +180,15 @@ impl<'a> BurnIn<'a> {
     /// Runs the tests of a round once. Failures are sent, and the first pass after them.
     fn run_round<J: CommandJob>(&mut self, job: &mut J, round: &BurnInRound) -> Result<(), J::Error> {
         let names = self.named(&round.candidates);
-        let report = job.run(self.selector.select(&names, round.kind)?)?;
-        let failed = failed(&report);
+        let selection = self.selector.select(&names, round.kind)?;
+        let failed = match job.run(selection, self.budget.left())? {
+            RunEnd::Reported(report) => failed(&report),
+            RunEnd::Unreported => HashMap::new(),
+            RunEnd::TimedOut => {
+                message!("the time of --burn-in is over; the repetition that it ended does not count");
+                return Ok(());
+            }
+        };
         let of_test = |index: &usize| failed.get(&self.tests.get(*index)?.name).copied();
         let chosen = round.candidates.iter();
         let results: Vec<(usize, Option<bool>)> = chosen.map(|index| (*index, of_test(index))).collect();
@@ -195,6 +205,7 @@ impl<'a> BurnIn<'a> {
                 test.candidate.exclude(round.kind);
                 continue;
             };
+            self.has_run = true;
             test.candidate.add(round.kind, failed);
             if failed || test.is_left_failed {
                 sent.push(test.name.clone());
@@ -223,14 +234,11 @@ impl<'a> BurnIn<'a> {
         failed.len() >= CROWD && 2 * failed.len() >= results.len() && files.len() > 1
     }
 
+    /// Notes which tests are known as flaky. The server judges a report before it stores it, so that the first answer about
+    /// a test is not based on its failures in this job, and later ones are.
     fn learn(&mut self, judged: &JudgedRun) {
         for test in &mut self.tests {
-            let failure = judged.failures.iter().find(|failure| {
-                failure.test_name == test.name.name && failure.file_path == test.name.file_path
-            });
-            if let Some(failure) = failure {
-                test.is_known = failure.known_as_flaky;
-            }
+            test.is_known = test.is_known.or_else(|| known(judged, &test.name));
         }
     }
 
@@ -255,11 +263,20 @@ impl<'a> BurnIn<'a> {
                     runs: test.candidate.runs(),
                     failures: test.candidate.failures(),
                     interval: test.candidate.interval(),
-                    is_newly_flaky: !test.is_known && level(test) != RateLevel::Good,
+                    is_newly_flaky: test.is_known != Some(true) && level(test) != RateLevel::Good,
                 })
                 .collect(),
         }
     }
+}
+
+/// Whether a judgement knows a test as flaky; none if it does not have the test.
+fn known(judged: &JudgedRun, test: &TestName) -> Option<bool> {
+    let failure = judged
+        .failures
+        .iter()
+        .find(|failure| failure.test_name == test.name && failure.file_path == test.file_path)?;
+    Some(failure.known_as_flaky)
 }
 
 impl BurnInResults {

@@ -104,10 +104,10 @@ impl Refusal {
 pub struct Decision {
     /// The outcome.
     pub outcome: GateOutcome,
-    /// Whether only the probability blocks the run, so that a rerun may change the decision.
-    pub is_open: bool,
     /// Why the run is not valid, one sentence each.
     pub problems: Vec<String>,
+    /// What would decide, one sentence each, if the run is not decided.
+    pub open: Vec<String>,
     /// The failed tests, each with why it is not excused.
     pub failed: Vec<(JudgedFailure, Option<Refusal>)>,
     /// The reruns on which it is based; none if no test ran again.
@@ -163,6 +163,14 @@ impl Decision {
         self.burn_in = Some(results);
     }
 
+    /// Whether reruns could change the decision: nothing but probabilities speaks against the failed tests.
+    pub fn may_run_again(&self) -> bool {
+        let is_open = |(_, refusal): &(JudgedFailure, Option<Refusal>)| {
+            matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear))
+        };
+        !self.outcome.passes() && self.problems.is_empty() && self.failed.iter().all(is_open)
+    }
+
     /// The number of excused failures.
     pub fn excused(&self) -> usize {
         self.failed
@@ -213,28 +221,27 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         Some(_) | None => {}
     }
     let all_excused = excused == failed.len();
-    let may_rerun = failed
-        .iter()
-        .all(|(_, refusal)| matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear)));
     let outcome = if !problems.is_empty() {
         GateOutcome::Blocked
     } else if failed.is_empty() {
         GateOutcome::Clean
     } else if all_excused && run.mine < rules.risk {
         GateOutcome::Excused
-    } else if run.action != Action::Block && may_rerun {
-        GateOutcome::Rerun
     } else {
         GateOutcome::Blocked
     };
-    Decision {
+    let mut decision = Decision {
         outcome,
-        is_open: problems.is_empty() && may_rerun && !outcome.passes(),
         problems,
+        open: Vec::new(),
         failed,
         reran: None,
         burn_in: None,
+    };
+    if decision.may_run_again() && run.action != Action::Block {
+        decision.outcome = GateOutcome::Rerun;
     }
+    decision
 }
 
 /// The number of excused failures for `--max-excused`. A mass failure that reruns cleared has one cause and counts once.

@@ -122,6 +122,28 @@ impl Reruns {
         rounds
     }
 
+    /// The first failed test.
+    pub fn first(&self) -> Option<TestName> {
+        self.tests().next().map(|(_, failure)| name_of(failure))
+    }
+
+    /// The fewest seconds of one repetition of a failed test; none if the runner can select none of them.
+    pub fn seconds(&self) -> Option<f64> {
+        let each = self.suspects.iter();
+        let seconds = each
+            .flat_map(|suspect| [suspect.alone_s, suspect.with_file_s])
+            .flatten();
+        seconds.reduce(f64::min)
+    }
+
+    /// Whether a test failed in all of its reruns and is near certain to be broken by this change.
+    pub fn is_broken(&self) -> bool {
+        self.tests().any(|(suspect, failure)| {
+            let results = &suspect.results;
+            failure.mine >= BLOCKS_FROM && results.failed() > 0 && results.passed() == 0
+        })
+    }
+
     /// Whether more reruns may decide, whatever they cost.
     pub fn may_decide(&self, bounds: Bounds) -> bool {
         reruns::may_decide(&self.suspects, &bounds.limits())

@@ -29,8 +29,8 @@ pub fn text(decision: &Decision) -> String {
     if let Some(burn_in) = &decision.burn_in {
         text += &format!("  {}\n", plain(&burn_in.in_words()));
     }
-    for problem in &decision.problems {
-        text += &format!("  {}\n", plain(problem));
+    for sentence in decision.problems.iter().chain(&decision.open) {
+        text += &format!("  {}\n", plain(sentence));
     }
     for (failure, refusal) in &decision.failed {
         let mark = if refusal.is_none() {
@@ -66,8 +66,8 @@ pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
     if let Some(burn_in) = &decision.burn_in {
         text += &format!("\n{}\n", code(&burn_in.in_words()));
     }
-    for problem in &decision.problems {
-        text += &format!("\n- {}", code(problem));
+    for sentence in decision.problems.iter().chain(&decision.open) {
+        text += &format!("\n- {}", code(sentence));
     }
     text.push('\n');
     let ending = |left: usize| {
@@ -188,10 +188,13 @@ fn headline(decision: &Decision) -> String {
     match decision.outcome {
         GateOutcome::Clean => "Gate: passes, no test failed".to_owned(),
         GateOutcome::Excused => format!("Gate: passes, {} excused", failed(all)),
-        GateOutcome::Rerun => format!(
-            "Gate: run this revision again, {excused} of {} excused; the rest is not clear yet",
-            failed(all)
-        ),
+        GateOutcome::Rerun => {
+            let state = match decision.reran {
+                None => "not decided, run this revision again",
+                Some(_) => "not decided after reruns",
+            };
+            format!("Gate: {state}; {excused} of {} excused", failed(all))
+        }
         GateOutcome::Blocked => match all {
             0 => "Gate: does not pass".to_owned(),
             all => format!("Gate: does not pass, {excused} of {} excused", failed(all)),
@@ -253,7 +256,7 @@ mod tests {
                 .cycle()
                 .take(count)
                 .collect(),
-            is_open: false,
+            open: Vec::new(),
             reran: None,
             burn_in: None,
         }

@@ -27,6 +27,18 @@ const PACKAGED: &[&str] = &[
     "/usr/bin",
 ];
 
+/// Packages of npm and PyPI with the programs, below a folder of a project.
+const OF_PROJECTS: &[&str] = &[
+    "node_modules/@embedded-postgres/*/native/bin",
+    ".venv/lib/*/site-packages/pgserver/pginstall/bin",
+    "venv/lib/*/site-packages/pgserver/pginstall/bin",
+];
+/// The same beside a folder of `PATH`: an active virtual environment, or `node_modules/.bin`.
+const BESIDE_PATH: &[&str] = &[
+    "../lib/*/site-packages/pgserver/pginstall/bin",
+    "../@embedded-postgres/*/native/bin",
+];
+
 /// A folder with `postgres` and `initdb`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binaries {
@@ -36,7 +48,8 @@ pub(crate) struct Binaries {
 
 impl Binaries {
     /// Finds the programs: only in `PG_BIN` if it is set, else on `PATH`, then in the folders of packages, newest
-    /// first. Existing data need the version that wrote them.
+    /// first, then in packages of npm and PyPI beside the data, above them, or on `PATH`. Existing data need the version
+    /// that wrote them.
     pub(crate) fn find(settings: &Settings, data: &Path) -> Result<Self, ClusterError> {
         let version = fs::read_to_string(data.join("PG_VERSION")).ok();
         let written_by = version.as_deref().map(str::trim);
@@ -58,8 +71,17 @@ impl Binaries {
             });
         }
         let mut other = None;
-        let on_path = settings.path.iter().flat_map(std::env::split_paths);
-        for folder in on_path.chain(PACKAGED.iter().flat_map(|place| matching(place))) {
+        let on_path = || settings.path.iter().flat_map(std::env::split_paths);
+        let below = |folder: &Path, place: &str| matching(&folder.join(place).display().to_string());
+        let of_projects = data
+            .ancestors()
+            .flat_map(|folder| OF_PROJECTS.iter().flat_map(move |place| below(folder, place)));
+        let beside_path = on_path().flat_map(|folder| {
+            let places = BESIDE_PATH.iter();
+            places.flat_map(|place| below(&folder, place)).collect::<Vec<_>>()
+        });
+        let packaged = PACKAGED.iter().flat_map(|place| matching(place));
+        for folder in on_path().chain(packaged).chain(of_projects).chain(beside_path) {
             let Some(found) = Self::in_folder(&folder) else {
                 continue;
             };
@@ -118,7 +140,8 @@ fn major(output: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The folders of a pattern with at most one `*`. The highest number in its place comes first.
+/// The folders of a pattern with at most one `*`. The highest number in its place comes first, and names without a number
+/// come last.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else {
         return vec![PathBuf::from(pattern)];
@@ -129,7 +152,7 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.ok()?.file_name().into_string().ok()?;
-            let number = name.strip_prefix(prefix)?.split('.').next()?.parse().ok()?;
+            let number = name.strip_prefix(prefix)?.split('.').next()?.parse().unwrap_or(0);
             Some((number, PathBuf::from(format!("{parent}/{name}{after}"))))
         })
         .collect();
@@ -154,7 +177,7 @@ mod tests {
     #[test]
     fn the_newest_version_comes_first() {
         let dir = tempfile::tempdir().unwrap();
-        for version in ["9", "15", "101", "x"] {
+        for version in ["9", "15", "101", "linux-x64"] {
             fs::create_dir_all(dir.path().join(version).join("bin")).unwrap();
         }
         let pattern = format!("{}/*/bin", dir.path().display());
@@ -162,6 +185,6 @@ mod tests {
             .into_iter()
             .map(|path| path.strip_prefix(dir.path()).unwrap().display().to_string())
             .collect();
-        assert_eq!(names, ["101/bin", "15/bin", "9/bin"]);
+        assert_eq!(names, ["101/bin", "15/bin", "9/bin", "linux-x64/bin"]);
     }
 }

@@ -44,6 +44,11 @@ impl Installer {
         })
     }
 
+    /// Whether it runs without `sudo`, as root.
+    pub fn is_root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
     /// Installs Postgres. The package manager's output goes to this program's standard error. `sudo` may ask for a
     /// password only on a terminal.
     pub fn run(&self, is_terminal: bool) -> Result<(), ClusterError> {

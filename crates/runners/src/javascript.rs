@@ -1,5 +1,5 @@
-//! Jest and Vitest: a regular expression over a test's titles. Jest and Vitest before version 5 join the titles with
-//! spaces, Vitest 5 with ` > `.
+//! Jest, Vitest and Mocha: a regular expression over a test's titles. Jest, Mocha and Vitest before version 5 join the
+//! titles with spaces, Vitest 5 with ` > `.
 
 use assay_domain::test::TestName;
 

@@ -33,6 +33,8 @@ pub enum Runner {
     Jest,
     /// A pattern for Vitest's `--testNamePattern`.
     Vitest,
+    /// A pattern for Mocha's `--grep`.
+    Mocha,
     /// A filter for `dotnet test`.
     Dotnet,
     /// Patterns for Maven's `-Dtest`.
@@ -61,7 +63,7 @@ pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
         Runner::Pytest => pytest::entry,
         Runner::Nextest => nextest::entry,
         Runner::Go => go::entry,
-        Runner::Jest | Runner::Vitest => javascript::entry,
+        Runner::Jest | Runner::Vitest | Runner::Mocha => javascript::entry,
         Runner::Dotnet => dotnet::entry,
         Runner::Surefire => surefire::entry,
         Runner::Txt => |test| {
@@ -92,7 +94,7 @@ pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
         Runner::Pytest => pytest::plugin(&entries, list_use),
         Runner::Nextest => nextest::filterset(&entries, list_use),
         Runner::Go => go::patterns(&entries),
-        Runner::Jest | Runner::Vitest => javascript::pattern(&entries, list_use),
+        Runner::Jest | Runner::Vitest | Runner::Mocha => javascript::pattern(&entries, list_use),
         Runner::Dotnet => dotnet::filter(&entries, list_use),
         Runner::Surefire => surefire::patterns(&entries, list_use),
         Runner::Json => {
@@ -128,6 +130,7 @@ pub const fn usage(runner: Runner, list_use: Use) -> &'static str {
         }
         (Runner::Jest, _) => "npx jest --testNamePattern \"$(cat LIST)\"",
         (Runner::Vitest, _) => "npx vitest run --testNamePattern \"$(cat LIST)\"",
+        (Runner::Mocha, _) => "npx mocha --grep \"$(cat LIST)\"",
         (Runner::Dotnet, _) => "dotnet test --filter \"$(cat LIST)\"",
         (Runner::Surefire, _) => "mvn test -Dtest=\"$(cat LIST)\" -Dsurefire.failIfNoSpecifiedTests=false",
         (Runner::Txt | Runner::Json, _) => "for scripts",

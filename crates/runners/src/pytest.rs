@@ -18,9 +18,12 @@ pub(crate) fn plugin(names: &[String], list_use: Use) -> String {
     text(names, "", left_out, kept)
 }
 
-/// The plug-in that runs all tests of the files of these tests. The files are known once the tests are collected.
+/// The plug-in that runs all tests of the files of these tests. The files are known once the tests are collected: those
+/// with a test of the same class or module. A name may have a part that changes from run to run.
 pub(crate) fn plugin_of_files(names: &[String]) -> String {
-    let files = "    files = {item.nodeid.partition(\"::\")[0] for item in items if listed(item)}\n";
+    let files = "    places = {test.partition(\" > \")[0] for test in TESTS}\n    \
+                 files = {item.nodeid.partition(\"::\")[0] for item in items if listed(item)\n             \
+                 or name(item.nodeid).partition(\" > \")[0] in places}\n";
     let file = "item.nodeid.partition(\"::\")[0]";
     text(
         names,

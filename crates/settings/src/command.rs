@@ -47,7 +47,7 @@ fn heading(id: &str) -> Option<&'static str> {
         id if id.starts_with("ingest_") => Some("Uploads"),
         "log" | "log_format" => Some("Logs"),
         "check_health" => Some("This program"),
-        "demo" | "no_install" => Some("Demonstration"),
+        "demo" | "install" => Some("Demonstration"),
         _ => None,
     }
 }

@@ -207,9 +207,9 @@ pub struct Config {
     #[arg(long)]
     pub demo: bool,
 
-    /// With --demo: do not install Postgres, even if it is missing
+    /// With --demo: install Postgres without asking if it is missing
     #[arg(long, requires = "demo")]
-    pub no_install: bool,
+    pub install: bool,
 }
 
 impl Config {
@@ -490,6 +490,6 @@ mod tests {
                 "{arguments:?}"
             );
         }
-        assert!(Config::try_parse_from(["assay-server", "--no-install"]).is_err());
+        assert!(Config::try_parse_from(["assay-server", "--install"]).is_err());
     }
 }

@@ -111,7 +111,7 @@ fn base_of_target(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> R
     let base =
         git(folder, &["merge-base", "HEAD", &format!("origin/{target}")]).or_else(|error| match target {
             "HEAD" => Err(error),
-            target => git(folder, &["merge-base", "HEAD", target]),
+            target => git(folder, &["merge-base", "--end-of-options", "HEAD", target]),
         })?;
     Ok(base.trim().to_owned())
 }

@@ -41,19 +41,43 @@ pub enum ListingError {
         /// The command that writes such a list.
         command: &'static str,
     },
-    /// A line in a list of .NET is not the full name of a method that a filter can have.
-    #[error(
-        "{0:?} is not the full name of a .NET method of letters, digits and _.+`-' :/ (before any parameters); give the file of \
-         `{command}`", command = Runner::Dotnet.list_command()
-    )]
-    NotFull(String),
+    /// A line is neither a unit nor a message of the runner.
+    #[error("line {line} of the list, {text:?}, {reason}; give the output of `{command}`")]
+    Refused {
+        /// The number of the line, from 1.
+        line: usize,
+        /// Its beginning.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+        /// The command that writes such a list.
+        command: &'static str,
+    },
 }
+
+/// What a line of a list is.
+enum Line {
+    Unit(String),
+    /// A heading, a total or another text of the runner that names no unit.
+    Message,
+    /// Neither, with what is wrong.
+    Refused(&'static str),
+}
+
+/// The longest part of a line in an error, in characters.
+const LONGEST: usize = 200;
+/// The end of the reason for a line that would be an option.
+const OPTION: &str = "begins with a character that makes it an option of the runner";
 
 /// The units of a runner's list, each once and in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     runner: Runner,
     units: Vec<String>,
+    /// Lines that are not blank.
+    lines: usize,
+    /// Lines with messages of the runner.
+    messages: usize,
     /// Empty for other runners than .NET.
     suffixes: dotnet::Suffixes,
 }
@@ -129,9 +153,9 @@ impl Runner {
             Self::Playwright => "npx playwright test --test-list LIST",
             Self::Pytest => "pytest @LIST",
             Self::Nextest => "cargo nextest run -E \"$(cat LIST)\"",
-            Self::Go => "go test $(cat LIST)",
-            Self::Jest => "npx jest --runTestsByPath $(cat LIST)",
-            Self::Vitest => "npx vitest run $(cat LIST)",
+            Self::Go => "tr '\\n' '\\0' < LIST | xargs -0 -x -n 9999 go test",
+            Self::Jest => "tr '\\n' '\\0' < LIST | xargs -0 -x -n 9999 npx jest --runTestsByPath",
+            Self::Vitest => "tr '\\n' '\\0' < LIST | xargs -0 -x -n 9999 npx vitest run",
             Self::Surefire => "mvn test -Dsurefire.includesFile=LIST",
             Self::Dotnet => "dotnet test --filter \"$(cat LIST)\"",
         }
@@ -139,43 +163,69 @@ impl Runner {
 }
 
 impl Listing {
-    /// Reads the list of a runner. Lines that name no test are ignored, such as headings and totals; .NET's list has
-    /// no others.
+    /// Reads the list of a runner. Each line is a unit or a known message of the runner, such as a heading or a total. Any
+    /// other line is an error, because a test in it would run on no machine.
     pub fn parse(runner: Runner, text: &str) -> Result<Self, ListingError> {
-        let text = text.replace('\r', "");
-        let mut suffixes = dotnet::Suffixes::default();
-        let units: Vec<String> = match runner {
-            Runner::Playwright => text.lines().filter_map(playwright_test).collect(),
-            Runner::Pytest => text
-                .lines()
-                .filter(|line| line.contains("::"))
-                .map(str::to_owned)
-                .collect(),
-            Runner::Nextest => nextest_tests(&text),
-            Runner::Go | Runner::Jest | Runner::Vitest => words(&text),
-            Runner::Surefire => words(&text).iter().map(|path| java_class(path)).collect(),
-            Runner::Dotnet => {
-                let units;
-                (units, suffixes) = dotnet::units(&text)?;
-                units
-            }
+        let text = text.trim_start_matches('\u{feff}').replace('\r', "");
+        let mut listing = Self {
+            runner,
+            units: Vec::new(),
+            lines: 0,
+            messages: 0,
+            suffixes: dotnet::Suffixes::default(),
         };
         let mut seen = HashSet::new();
-        let units: Vec<String> = units
-            .into_iter()
-            .filter(|unit| seen.insert(unit.clone()))
-            .collect();
-        if units.is_empty() {
+        let mut heading = String::new();
+        for (index, line) in text.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            listing.lines += 1;
+            match listing.line(line, &mut heading) {
+                Line::Unit(unit) if seen.insert(unit.clone()) => listing.units.push(unit),
+                Line::Unit(_) => {}
+                Line::Message => listing.messages += 1,
+                Line::Refused(reason) => {
+                    return Err(ListingError::Refused {
+                        line: index + 1,
+                        text: line.trim().chars().take(LONGEST).collect(),
+                        reason,
+                        command: runner.list_command(),
+                    });
+                }
+            }
+        }
+        if listing.units.is_empty() {
             return Err(ListingError::Empty {
                 runner: runner.name(),
                 command: runner.list_command(),
             });
         }
-        Ok(Self {
-            runner,
-            units,
-            suffixes,
-        })
+        Ok(listing)
+    }
+
+    /// What a line is. `heading` is the part of the list in which it is.
+    fn line(&mut self, line: &str, heading: &mut String) -> Line {
+        match self.runner {
+            Runner::Playwright => playwright_line(line),
+            Runner::Pytest => pytest_line(line, heading),
+            Runner::Nextest => nextest_line(line, heading),
+            Runner::Go => go_line(line),
+            Runner::Jest => file_line(line),
+            // A workspace has the name of the project before the file.
+            Runner::Vitest => file_line(
+                line.strip_prefix('[')
+                    .and_then(|rest| rest.split_once("] "))
+                    .map_or(line, |(_, file)| file),
+            ),
+            Runner::Surefire => java_line(line),
+            Runner::Dotnet => self.suffixes.line(line),
+        }
+    }
+
+    /// The number of lines that are not blank, of units, and of messages.
+    pub(crate) const fn counts(&self) -> (usize, usize, usize) {
+        (self.lines, self.units.len(), self.messages)
     }
 
     /// The runner.
@@ -263,13 +313,7 @@ impl Listing {
                 .map(|class| format!("{}.java\n", class.replace('.', "/")))
                 .collect(),
             Runner::Nextest => {
-                let names: Vec<TestName> = units
-                    .iter()
-                    .map(|unit| TestName {
-                        name: unit.replacen(' ', " > ", 1),
-                        file_path: None,
-                    })
-                    .collect();
+                let names: Vec<TestName> = units.iter().map(|unit| nextest_test(unit)).collect();
                 assay_runners::list(&names, assay_runners::Runner::Nextest, Use::Select).text
             }
             Runner::Dotnet => self.suffixes.filter(&units),
@@ -277,19 +321,53 @@ impl Listing {
     }
 }
 
-/// The lines that are a single word: paths, packages and classes. Others are messages of the runner.
-fn words(text: &str) -> Vec<String> {
-    let lines = text.lines().map(str::trim);
-    lines
-        .filter(|line| !line.is_empty() && !line.contains(char::is_whitespace))
-        .map(str::to_owned)
-        .collect()
+/// A package of Go. `go` itself writes messages, too.
+fn go_line(line: &str) -> Line {
+    if line.starts_with("go: ") {
+        Line::Message
+    } else if line.contains(char::is_whitespace) {
+        Line::Refused("is no package: it has white space")
+    } else if line.starts_with('-') {
+        Line::Refused(OPTION)
+    } else {
+        Line::Unit(line.to_owned())
+    }
+}
+
+/// The endings of files with tests of JavaScript.
+const SCRIPTS: [&str; 12] = [
+    "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte", "coffee", "es6",
+];
+
+/// A file of Jest or Vitest: any path to a script, and any absolute path.
+fn file_line(line: &str) -> Line {
+    let file = line.trim_end();
+    let is_absolute = file.starts_with('/') || file.starts_with("\\\\") || file.get(1..3) == Some(":\\");
+    let ending = file.rsplit_once('.').map(|(_, ending)| ending);
+    if file.starts_with('-') {
+        Line::Refused(OPTION)
+    } else if is_absolute || ending.is_some_and(|ending| SCRIPTS.contains(&ending)) {
+        Line::Unit(file.to_owned())
+    } else {
+        Line::Refused("is neither a path to a script nor an absolute path")
+    }
 }
 
 /// `  [chromium] › a.spec.ts:3:5 › shows` as `[chromium] › a.spec.ts › shows`, the form of `--test-list`.
-fn playwright_test(line: &str) -> Option<String> {
-    let parts: Vec<&str> = line.trim().split(" › ").collect();
-    let place = parts.iter().position(|part| without_place(part).is_some())?;
+fn playwright_line(line: &str) -> Line {
+    let parts: Vec<&str> = line.trim_start().split(" › ").collect();
+    let Some(place) = parts.iter().position(|part| without_place(part).is_some()) else {
+        let is_total = line.starts_with("Total: ") && line.contains(" in ");
+        return match is_total || line == "Listing tests:" {
+            true => Line::Message,
+            false => {
+                Line::Refused("is neither a test with its file, line and column nor the heading or the total")
+            }
+        };
+    };
+    if parts.iter().any(|part| part.trim() != *part) {
+        return Line::Refused("has a title that begins or ends with a space, which a test list cannot hold");
+    }
     let parts = parts
         .iter()
         .enumerate()
@@ -297,7 +375,76 @@ fn playwright_test(line: &str) -> Option<String> {
             Some(file) if index == place => file,
             _ => part,
         });
-    Some(parts.collect::<Vec<_>>().join(" › "))
+    let unit = parts.collect::<Vec<_>>().join(" › ");
+    match unit.starts_with('#') {
+        true => Line::Refused("begins with #, which a test list takes for a comment"),
+        false => Line::Unit(unit),
+    }
+}
+
+/// The heading of pytest's warnings, which are the last part of its list.
+const PYTEST_WARNINGS: &str = "warnings summary";
+
+/// A test of pytest: its file, `::` and its name.
+fn pytest_line(line: &str, heading: &mut String) -> Line {
+    if line.starts_with("====") {
+        PYTEST_WARNINGS.clone_into(heading);
+        return match line.contains(PYTEST_WARNINGS) {
+            true => Line::Message,
+            false => Line::Refused("is the heading of an error: pytest could not collect all tests"),
+        };
+    }
+    let is_total = line.contains(" collected") || line.contains(" deselected");
+    let is_total = is_total && line.starts_with(|char: char| char.is_ascii_digit() || char == 'n');
+    if heading == PYTEST_WARNINGS || (is_total && !line.contains("::")) {
+        match line.contains("error") {
+            true => Line::Refused("says that pytest could not collect all tests"),
+            false => Line::Message,
+        }
+    } else if line.starts_with(['-', '@']) {
+        Line::Refused(OPTION)
+    } else if line.contains("::") {
+        Line::Unit(line.to_owned())
+    } else {
+        Line::Refused("is neither a test with :: nor the total")
+    }
+}
+
+/// A test of `cargo nextest list` as `binary test`: indented below the line `binary:`, or with its binary on one line.
+fn nextest_line(line: &str, heading: &mut String) -> Line {
+    let unit = if line.starts_with(' ') {
+        if line.ends_with(" (skipped)") {
+            return Line::Message;
+        }
+        if heading.is_empty() {
+            return Line::Refused("is a test without a binary before it");
+        }
+        format!("{heading} {}", line.trim())
+    } else if let Some(binary) = line.strip_suffix(':').filter(|binary| !binary.contains(' ')) {
+        binary.clone_into(heading);
+        return Line::Message;
+    } else if line.contains(' ') {
+        line.to_owned()
+    } else {
+        return Line::Refused("is neither a binary nor a test");
+    };
+    let list = assay_runners::list(
+        &[nextest_test(&unit)],
+        assay_runners::Runner::Nextest,
+        Use::Select,
+    );
+    match list.left_out.is_empty() {
+        true => Line::Unit(unit),
+        false => Line::Refused("has a test that a filter cannot name, because its name contains \" > \""),
+    }
+}
+
+/// The stored test of `binary test`.
+fn nextest_test(unit: &str) -> TestName {
+    TestName {
+        name: unit.replacen(' ', " > ", 1),
+        file_path: None,
+    }
 }
 
 /// The file of `a.spec.ts:3:5`.
@@ -324,32 +471,45 @@ fn pytest_name(id: &str) -> String {
     format!("{} > {test}{parameters}", enclosing.join("."))
 }
 
-/// The tests of `cargo nextest list` as `binary test`: a line `binary:` before its indented tests, or one line for each.
-fn nextest_tests(text: &str) -> Vec<String> {
-    let mut binary = "";
-    let mut tests = Vec::new();
-    for line in text.lines() {
-        let is_indented = line.starts_with(' ');
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            [name] if !is_indented && name.ends_with(':') => binary = name.trim_end_matches(':'),
-            [test] if is_indented && !binary.is_empty() => tests.push(format!("{binary} {test}")),
-            [binary, test] if !is_indented => tests.push(format!("{binary} {test}")),
-            _ => {}
-        }
+/// The endings of sources whose classes Surefire runs.
+const SOURCES: [&str; 4] = [".java", ".kt", ".groovy", ".scala"];
+/// The folders below a source root, `src/test/java`.
+const LANGUAGES: [&str; 4] = ["java", "kotlin", "groovy", "scala"];
+
+/// `src/test/java/org/example/CartTest.java` as the class `org.example.CartTest`. A class stays as it is.
+fn java_line(line: &str) -> Line {
+    let path = line.trim().replace('\\', "/");
+    let class = match SOURCES.iter().find_map(|ending| path.strip_suffix(ending)) {
+        Some(path) => match below_source_root(path) {
+            Some(class) => class.replace('/', "."),
+            None => {
+                return Line::Refused(
+                    "has no source root src/SET/LANGUAGE, such as src/test/java, so that its class is not known",
+                );
+            }
+        },
+        None => path,
+    };
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|char| char.is_alphanumeric() || matches!(char, '_' | '$'))
+    };
+    match class.split('.').all(is_part) {
+        true => Line::Unit(class),
+        false => Line::Refused("is neither a class nor the file of one"),
     }
-    tests
 }
 
-/// `src/test/java/org/example/CartTest.java` as `org.example.CartTest`. A class stays as it is.
-fn java_class(path: &str) -> String {
-    let Some(path) = path.strip_suffix(".java").or_else(|| path.strip_suffix(".kt")) else {
-        return path.to_owned();
-    };
-    let root = ["src/test/java/", "src/test/kotlin/"]
-        .iter()
-        .find_map(|root| path.split_once(root).map(|(_, class)| class));
-    root.unwrap_or(path).trim_start_matches("./").replace('/', ".")
+/// The part of a path after its source root.
+fn below_source_root(path: &str) -> Option<&str> {
+    let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
+    starts.filter_map(|start| path.get(start..)).find_map(|path| {
+        let mut parts = path.splitn(4, '/');
+        let root = [parts.next()?, parts.next()?, parts.next()?];
+        (root[0] == "src" && LANGUAGES.contains(&root[2])).then(|| parts.next())?
+    })
 }
 
 #[cfg(test)]

@@ -34,29 +34,37 @@ impl<'a> Share<'a> {
         self.listing.selection(&self.shard.units)
     }
 
-    /// The plan in sentences, one a line.
+    /// The list and the plan in sentences, one a line.
     pub fn in_words(&self) -> Vec<String> {
         let (index, units) = (self.index, self.shard.units.len());
         let (total, all) = (self.plan.shards.len(), self.listing.units().len());
+        let (read, _, messages) = self.listing.counts();
+        let mut lines = vec![format!(
+            "read {read} lines: {all} {}, {} repeated, {messages} messages",
+            self.listing.runner().units(),
+            read - all - messages
+        )];
         if units == 0 {
-            return vec![format!(
+            lines.push(format!(
                 "shard {index} of {total} has no tests: the list has {all}. Do not call the runner with an empty list"
-            )];
+            ));
+            return lines;
         }
         if self.plan.unknown == all {
-            return vec![format!(
+            lines.push(format!(
                 "shard {index} of {total}: {units} of {all}. No duration is known, so the list is divided by number"
-            )];
+            ));
+            return lines;
         }
         let seconds = |milliseconds: u64| milliseconds.div_ceil(1_000);
-        let mut lines = vec![format!(
+        lines.push(format!(
             "shard {index} of {total}: {units} of {all}, about {} s (all shards: {} to {} s; durations of {} runs of {:?})",
             seconds(self.shard.milliseconds),
             seconds(self.plan.shortest_ms()),
             seconds(self.plan.longest_ms()),
             self.timings.runs.len(),
             self.timings.stable_branch,
-        )];
+        ));
         if self.plan.unknown > 0 {
             lines.push(format!(
                 "{} of {all} have no duration and count as the median of their folder",
@@ -69,7 +77,10 @@ impl<'a> Share<'a> {
     /// For programs.
     pub fn to_json(&self) -> Value {
         let milliseconds = self.plan.shards.iter().map(|shard| shard.milliseconds);
+        let (lines, _, messages) = self.listing.counts();
         json!({
+            "lines": lines,
+            "messages": messages,
             "list": self.list(),
             "usage": self.listing.runner().run_command(),
             "units": self.shard.units.len(),
@@ -111,6 +122,7 @@ mod tests {
         assert_eq!(
             first.in_words(),
             [
+                "read 3 lines: 3 packages, 0 repeated, 0 messages",
                 "shard 1 of 2: 1 of 3, about 30 s (all shards: 20 to 30 s; durations of 0 runs of \"main\")",
                 "1 of 3 have no duration and count as the median of their folder",
             ]
@@ -126,12 +138,12 @@ mod tests {
         let (listing, none) = (listing(), Timings::default());
         let empty = Share::new(&listing, &none, 4, 4).unwrap();
         assert!(
-            empty.in_words()[0].contains("has no tests"),
+            empty.in_words()[1].contains("has no tests"),
             "{:?}",
             empty.in_words()
         );
         let by_number = Share::new(&listing, &none, 1, 1).unwrap().in_words();
-        assert!(by_number[0].ends_with("divided by number"), "{by_number:?}");
+        assert!(by_number[1].ends_with("divided by number"), "{by_number:?}");
         assert!(Share::new(&listing, &none, 0, 2).is_none());
         assert!(Share::new(&listing, &none, 3, 2).is_none());
     }

@@ -1,14 +1,20 @@
 //! `assay culprit`: which commit broke a test, although the test also fails by itself.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use assay_console::{message, misuse::Misuse, output};
 use assay_culprit::{Answer, History, Search};
 use assay_sources::values;
 use clap::Args;
 
 use crate::{
+    environment,
+    forwarding::{self, Forwarding, Place},
     global::Global,
     server_flags::{ConnectionFlags, ReadApiFlags},
 };
@@ -73,7 +79,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Runs `assay culprit`.
-pub(crate) fn run(global: &Global, args: &CulpritArgs) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, args: &CulpritArgs) -> anyhow::Result<ExitCode> {
     let history = match &args.test {
         Some(test) => Some(history(global, args, test)?),
         None => None,
@@ -86,10 +92,36 @@ pub(crate) fn run(global: &Global, args: &CulpritArgs) -> anyhow::Result<()> {
     let mut search = Search::new(&args.root, (&good, &bad), history.as_ref(), args.flake_rate)?;
     message!("{}", search.in_words());
     if let Some(command) = &args.command {
-        search.run(command, args.most_runs)?;
+        // A signal ends the command. Then the worktree is removed.
+        let mut forwarding = Forwarding::start().context("signals cannot be forwarded")?;
+        let mut signal = None;
+        let done = search.run(args.most_runs, |folder| {
+            let ended = forwarding.run(&mut of_commit(folder, command), Place::Group(None))?;
+            signal = ended.signal;
+            Ok(ended.status.code().filter(|_| ended.signal.is_none()))
+        });
+        if let (Err(error), Some(signal)) = (&done, signal) {
+            message!("{error}");
+            return Ok(ExitCode::from(forwarding::code_of(signal)));
+        }
+        done?;
     }
     let answer = Answer::of(&search);
-    output::print(global.json, &answer.to_json(), || answer.in_words())
+    output::print(global.json, &answer.to_json(), || answer.in_words())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The shell command on a commit. Its output goes to standard error. Old code needs no secret of this job.
+fn of_commit(folder: &Path, command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", command])
+        .current_dir(folder)
+        .stdout(io::stderr());
+    for secret in environment::secrets() {
+        shell.env_remove(secret);
+    }
+    shell
 }
 
 /// The test's runs, from the server.

@@ -157,15 +157,16 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
             return;
         }
     };
+    let deadline = args.flags.connection.deadline();
     record::store(
         global.json,
-        &args.flags,
         &server,
         ci.provider,
         Ok(DecisionTarget::run(run)),
         decision,
+        deadline,
     );
-    report_to::report(global.json, &args.flags, &server, &ci, Ok(run));
+    report_to::report(global.json, &args.flags, &server, &ci, Ok(run), deadline);
 }
 
 /// Prints the decision on standard output.

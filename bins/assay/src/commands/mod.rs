@@ -30,7 +30,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Renames(args) => return renames::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
-        Command::Culprit(args) => culprit::run(&global, &args),
+        Command::Culprit(args) => return culprit::run(&global, &args),
         Command::Split(args) => split::run(&global, &args),
         Command::Analyze(args) => analyze::run(&global, &args),
         Command::Completions(args) => completions::run::<Cli>(global.json, &args),

@@ -4,7 +4,7 @@ use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use assay_client::read_api::ReadApi;
-use assay_console::{message, output, terminal};
+use assay_console::{message, output, terminal, values::age};
 use assay_domain::{test::TestName, timestamp::Timestamp, verdict::VerdictStatus};
 use assay_runners::{Runner, RunnerList, Use};
 use assay_sources::values;
@@ -55,6 +55,9 @@ pub(crate) struct QuarantineArgs {
     /// Leave out tests whose first failure in the 14 days is more recent: 3d, 12h
     #[arg(long, value_name = "TIME", default_value = "0d", value_parser = age_in_window)]
     min_age: Duration,
+    /// Leave out tests whose last run is longer before the newest run, such as those that no longer exist: 3d, 12h
+    #[arg(long, value_name = "TIME", default_value = "3d", value_parser = age)]
+    expire_after: Duration,
     /// The maximum number of tests, without their former names: those with the highest flake score
     #[arg(long, value_name = "N", default_value_t = 50)]
     max: usize,
@@ -82,6 +85,8 @@ enum ListFormat {
     Jest,
     /// --testNamePattern of Vitest
     Vitest,
+    /// --grep of Mocha
+    Mocha,
     /// --filter of dotnet test
     Dotnet,
     /// -Dtest of Maven's Surefire
@@ -110,6 +115,7 @@ impl From<ListFormat> for Runner {
             ListFormat::Go => Self::Go,
             ListFormat::Jest => Self::Jest,
             ListFormat::Vitest => Self::Vitest,
+            ListFormat::Mocha => Self::Mocha,
             ListFormat::Dotnet => Self::Dotnet,
             ListFormat::Surefire => Self::Surefire,
             ListFormat::Txt => Self::Txt,
@@ -138,6 +144,14 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
     };
     flaky.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     let flaky_tests = flaky.len();
+    flaky.retain(|test| test.unseen_for <= args.expire_after);
+    if flaky_tests > flaky.len() {
+        message!(
+            "{} of {flaky_tests} flaky tests are not listed, because their last run is longer ago than --expire-after",
+            flaky_tests - flaky.len()
+        );
+    }
+    let running = flaky.len();
     flaky.retain(|test| test.failing_for >= args.min_age);
     let old = flaky.len();
     let listed = flaky.into_iter().take(args.max);
@@ -151,7 +165,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         .collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
     let list = assay_runners::list(&tests, runner, list_use);
-    print_reasons(&list, flaky_tests, old, args.max);
+    print_reasons(&list, running, old, args.max);
     if global.json {
         let left_out = list.left_out.iter().map(
             |(test, reason)| json!({ "testName": test.name, "filePath": test.file_path, "reason": reason }),
@@ -179,21 +193,31 @@ struct FlakyTest {
     score: f64,
     /// The time since its first failure in the window.
     failing_for: Duration,
+    /// The time between its last run and the newest run.
+    unseen_for: Duration,
 }
 
 impl FlakyTest {
-    fn new(name: TestName, score: f64, first_failure: Timestamp, now: Timestamp) -> Self {
-        let age = u64::try_from(now.since_ms(first_failure)).unwrap_or(0);
+    fn new(
+        name: TestName,
+        score: f64,
+        (first_failure, now): (Timestamp, Timestamp),
+        (last_run, newest_run): (Timestamp, Timestamp),
+    ) -> Self {
+        let since = |from: Timestamp, to: Timestamp| {
+            Duration::from_millis(u64::try_from(to.since_ms(from)).unwrap_or(0))
+        };
         Self {
             name,
             former_names: Vec::new(),
             score,
-            failing_for: Duration::from_millis(age),
+            failing_for: since(first_failure, now),
+            unseen_for: since(last_run, newest_run),
         }
     }
 }
 
-/// Prints which tests the list leaves out. `flaky_tests` tests are flaky; `old` of them have the minimum age.
+/// Prints which tests the list leaves out. `flaky_tests` tests are flaky and run; `old` of them have the minimum age.
 fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);
@@ -243,6 +267,19 @@ struct FlakyEntry {
     flake_score: f64,
     failure_streak: u32,
     first_failed_at: Option<Timestamp>,
+    last_seen_at: Option<Timestamp>,
+}
+
+/// The newest runs of a project, as far as the command needs them.
+#[derive(Debug, Deserialize)]
+struct NewestRuns {
+    runs: Vec<NewestRun>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewestRun {
+    started_at: Timestamp,
 }
 
 /// The flaky tests of a project, by the server's flaky list.
@@ -258,6 +295,9 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
         pages = answer.page.page_count;
         tests.extend(answer.tests);
     }
+    let answer = api.get(&format!("projects/{project}/runs?perPage=10"))?;
+    let newest = NewestRuns::deserialize(&answer).context("the server's answer is not a list of runs")?;
+    let newest = newest.runs.first().map_or(now, |run| run.started_at);
     let listed = tests
         .into_iter()
         .filter(|test| is_skipped(VerdictStatus::Flaky, test.failure_streak));
@@ -269,7 +309,12 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
             };
             FlakyTest {
                 former_names: test.former_names,
-                ..FlakyTest::new(name, test.flake_score, test.first_failed_at.unwrap_or(now), now)
+                ..FlakyTest::new(
+                    name,
+                    test.flake_score,
+                    (test.first_failed_at.unwrap_or(now), now),
+                    (test.last_seen_at.unwrap_or(newest), newest),
+                )
             }
         })
         .collect())
@@ -286,6 +331,8 @@ fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<Flak
         clock::now(),
     )?;
     let analysis = collector.judge(None)?;
+    let newest = analysis.bars().iter().map(|bar| bar.started_at).max();
+    let newest = newest.unwrap_or(analysis.now);
     let flaky = analysis
         .reported()
         .iter()
@@ -298,7 +345,12 @@ fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<Flak
                 file_path: entry.file_path.clone(),
             };
             let first_failure = entry.first_failed_at.unwrap_or(analysis.now);
-            FlakyTest::new(name, entry.figures.flake_score, first_failure, analysis.now)
+            FlakyTest::new(
+                name,
+                entry.figures.flake_score,
+                (first_failure, analysis.now),
+                (entry.last_seen_at.unwrap_or(newest), newest),
+            )
         })
         .collect())
 }

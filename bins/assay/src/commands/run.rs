@@ -27,7 +27,7 @@ use crate::{
     commands::upload::{self, Text},
     environment::{self, INGEST_KEY, READ_KEY},
     errors,
-    forwarding::{self, Forwarding},
+    forwarding::{self, Ended, Forwarding, Place},
     gate::{
         flags::GateFlags,
         record::{self, DecisionTarget},
@@ -114,8 +114,8 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
     };
     let before = Before::of(&args.report)?;
     let started = Instant::now();
-    let status = match run_command(&args.command, &[], args.flags.report_to)? {
-        CommandEnd::With(status) => status,
+    let status = match run_command(&args.command, &[], args.flags.report_to, Place::Terminal)? {
+        CommandEnd::With(ended) => ended.status,
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };
     let took = started.elapsed();
@@ -144,7 +144,8 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
         && !args.flags.dry_run
     {
         let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
-        report_to::report(global.json, &args.flags, server, &ci, run);
+        let deadline = args.flags.connection.deadline();
+        report_to::report(global.json, &args.flags, server, &ci, run, deadline);
     }
     let sent = sent.map(drop);
     match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
@@ -206,8 +207,9 @@ impl Job<'_> {
         print_decision(args, &decision, answer::page(answer).as_deref());
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
-        record::store(global.json, &args.flags, server, ci.provider, target, &decision);
-        report_to::report(global.json, &args.flags, server, ci, run);
+        let deadline = args.flags.connection.deadline();
+        record::store(global.json, server, ci.provider, target, &decision, deadline);
+        report_to::report(global.json, &args.flags, server, ci, run, deadline);
         status_of(args, &decision, code)
     }
 
@@ -253,7 +255,7 @@ const fn failing(code: u8) -> u8 {
 
 /// The end of a command.
 pub(crate) enum CommandEnd {
-    With(ExitStatus),
+    With(Ended),
     /// It could not be started; the reason is already printed.
     NotRun(u8),
 }
@@ -263,13 +265,14 @@ pub(crate) fn run_command(
     command: &[OsString],
     variables: &[(&str, OsString)],
     reports_to: ReportTo,
+    place: Place,
 ) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
     let name = assay_reports::shown_path(Path::new(program));
     // Handles signals before the start, so that none is lost.
-    let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
+    let mut forwarding = Forwarding::start().context("signals cannot be forwarded")?;
     let mut command = Command::new(program);
     // The tests need no key, and what they print or load could publish it. A token is removed if it is here to report.
     command
@@ -282,17 +285,16 @@ pub(crate) fn run_command(
             command.env_remove(token);
         }
     }
-    let mut child = match forwarding.run(&mut command) {
-        Ok(child) => child,
+    Ok(match forwarding.run(&mut command, place) {
+        Ok(ended) => CommandEnd::With(ended),
         Err(error) => {
             errors::print(&anyhow::anyhow!("{name}: {error}"));
-            return Ok(CommandEnd::NotRun(match error.kind() == ErrorKind::NotFound {
+            CommandEnd::NotRun(match error.kind() == ErrorKind::NotFound {
                 true => NOT_FOUND,
                 false => NOT_EXECUTABLE,
-            }));
+            })
         }
-    };
-    Ok(CommandEnd::With(child.wait()?))
+    })
 }
 
 /// The exit status as in a shell: 128 plus the number of a signal.

@@ -123,7 +123,8 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     )?;
     if !args.flags.dry_run {
         let run = DecisionTarget::of_answer(&answer).map(DecisionTarget::run_id);
-        report_to::report(global.json, &args.flags, server, ci, run);
+        let deadline = args.flags.connection.deadline();
+        report_to::report(global.json, &args.flags, server, ci, run, deadline);
     }
     Ok(())
 }
@@ -187,7 +188,7 @@ pub(crate) fn send_or_spool(
     };
     if text == Text::OnStandardError && !global.json {
         use std::io::Write as _;
-        writeln!(terminal::err(), "{}", words().trim_end())?;
+        writeln!(terminal::err(), "{}", terminal::inert(words().trim_end()))?;
         return Ok(answer);
     }
     // With the gate, only the gate prints on standard output.

@@ -1,6 +1,8 @@
 //! Sends a decision to the server, so that the pages show what was excused.
 
-use assay_client::{address::MissingSetting, annotation, server::Server};
+use std::time::Instant;
+
+use assay_client::{address::MissingSetting, annotation, http, server::Server};
 use assay_console::message;
 use assay_console::retry::{self, Backoff};
 use assay_domain::{id::RunId, run::CiProvider};
@@ -8,7 +10,7 @@ use assay_gate::policy::Decision;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{errors, upload_flags::UploadFlags};
+use crate::errors;
 
 /// The run or upload of a decision.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -43,17 +45,17 @@ impl DecisionTarget {
 /// Sends a decision. If it is not stored, prints a warning; the exit status does not change.
 pub(crate) fn store(
     json: bool,
-    flags: &UploadFlags,
     server: &Server,
     provider: Option<CiProvider>,
     target: anyhow::Result<DecisionTarget>,
     decision: &Decision,
+    deadline: Instant,
 ) {
     let sent = target.and_then(|target| {
         let body = decision.to_record(target.run_id, target.shard_id);
-        let mut backoff = Backoff::new(flags.connection.retry_for);
+        let mut backoff = Backoff::until(deadline);
         let sent = retry::until_expired(json, &mut backoff, "the decision is not stored yet", || {
-            server.decide(&body)
+            server.decide(&body, http::until(deadline))
         });
         sent.map_err(anyhow::Error::new)
     });

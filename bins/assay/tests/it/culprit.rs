@@ -94,6 +94,42 @@ fn commits_that_cannot_run_are_left_out_and_a_flaky_test_is_no_breakage() {
 }
 
 #[test]
+fn a_signal_removes_the_worktree_and_old_code_gets_no_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    repository(folder.path(), 6, 99);
+    let [seen, started] = ["seen", "started"].map(|name| folder.path().join(name).display().to_string());
+    let script = format!("env > {seen}; touch {started}; sleep 1000 & wait");
+    for name in ["TERM", "INT"] {
+        let _ = std::fs::remove_file(&started);
+        let arguments = ["culprit", "--good", "c1", "--bad", "c6", "--run", &script];
+        let command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&arguments);
+        let mut child = crate::run::with_default_signals(&command)
+            .current_dir(folder.path())
+            .envs([
+                ("ASSAY_READ_KEY", "svc_ro_secret"),
+                ("GITHUB_TOKEN", "ghs_secret"),
+                ("CI_JOB_TOKEN", "job_secret"),
+                ("KEPT", "kept"),
+            ])
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        assay_testkit::wait_until("the command runs", || Path::new(&started).exists());
+        crate::run::signal(&child, name);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(if name == "TERM" { 143 } else { 130 }));
+        let list = Command::new("git")
+            .args(["worktree", "list"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(list.stdout).unwrap().lines().count(), 1);
+        let seen = std::fs::read_to_string(&seen).unwrap();
+        assert!(seen.contains("KEPT=kept") && !seen.contains("secret"), "{seen}");
+    }
+}
+
+#[test]
 fn a_range_without_commits_and_unknown_commits_are_named() {
     let folder = tempfile::tempdir().unwrap();
     repository(folder.path(), 2, 9);

@@ -242,7 +242,7 @@ fn wait_for_file(job: &Job, name: &str) {
     wait_until(name, || job.folder.path().join(name).exists());
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(
         Command::new("kill")
@@ -254,7 +254,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// The command with signals that it does not ignore. A job in the background of a shell ignores some from its start.
-fn with_default_signals(command: &Command) -> Command {
+pub(crate) fn with_default_signals(command: &Command) -> Command {
     let mut env = Command::new("env");
     env.args(["--default-signal=HUP,INT,QUIT", "--"])
         .stdout(Stdio::piped())

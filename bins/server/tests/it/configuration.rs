@@ -68,7 +68,7 @@ fn a_listener_that_is_off_is_left_out() {
 #[test]
 fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
     let output = Command::new(program("assay-server"))
-        .arg("--no-install")
+        .arg("--install")
         .env("ASSAY_DATA_DIR", "d")
         .env("ASSAY_LISTEN", "127.0.0.1:1")
         .output()

@@ -10,14 +10,14 @@ use crate::{agents, private::Private};
 #[test]
 fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     let first = greeted(&server.log());
     let before = everything(&server, &first.key);
 
     server.signal("KILL");
     server.ended();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     let second = greeted(&server.log());
     assert_eq!((&first.key, &first.project), (&second.key, &second.project));
@@ -30,7 +30,7 @@ fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() 
 #[test]
 fn a_start_completes_a_first_start_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--demo", "--no-install", "--log", "info,assay_ingest=debug"];
+    let arguments = ["--demo", "--log", "info,assay_ingest=debug"];
     let mut server = Private::start(folder.path(), &arguments);
     server.wait_for_log("run 4 of project");
     server.signal("KILL");
@@ -60,7 +60,7 @@ fn a_start_completes_a_first_start_that_was_killed() {
 #[test]
 fn commands_that_a_demonstration_prints_can_be_pasted() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     let greeting = greeted(&server.log());
     assert!(greeting.requests.len() > 3);
@@ -77,9 +77,7 @@ fn commands_that_a_demonstration_prints_can_be_pasted() {
 fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("assay-server"));
-    command
-        .args(["--demo", "--no-install"])
-        .current_dir(folder.path());
+    command.arg("--demo").current_dir(folder.path());
     let ingest = assay_testkit::free_address();
     let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
     server.ready();
@@ -133,9 +131,7 @@ fn pasted(log: &str, sentence: &str) -> Value {
 fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("assay-server"));
-    command
-        .args(["--demo", "--no-install"])
-        .current_dir(folder.path());
+    command.arg("--demo").current_dir(folder.path());
     let ingest = assay_testkit::free_address();
     let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
     server.ready();
@@ -178,9 +174,7 @@ fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build
 fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("assay-server"));
-    command
-        .args(["--demo", "--no-install"])
-        .current_dir(folder.path());
+    command.arg("--demo").current_dir(folder.path());
     let front = assay_testkit::free_address();
     let mut server = Private::of(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
     server.ready();
@@ -250,7 +244,7 @@ fn without_ids_and_times(value: &mut Value) {
 #[test]
 fn documents_show_answers_of_the_demonstration() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     let Greeting { key, project, .. } = greeted(&server.log());
     let ask = |path: &str| {
@@ -298,7 +292,7 @@ fn documents_show_answers_of_the_demonstration() {
 #[test]
 fn the_samples_show_every_kind_of_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     let key = greeted(&server.log()).key;
     let get = |path: &str| {
@@ -349,9 +343,7 @@ fn the_samples_show_every_kind_of_answer() {
 fn a_demonstration_names_its_reference_and_fits_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("assay-server"));
-    command
-        .args(["--demo", "--no-install"])
-        .current_dir(folder.path());
+    command.arg("--demo").current_dir(folder.path());
     let (front, ingest) = (assay_testkit::free_address(), assay_testkit::free_address());
     let listeners = [
         ("ASSAY_FRONT_LISTEN", front.as_str()),
@@ -402,7 +394,7 @@ fn a_demonstration_has_a_database_of_its_own() {
         (("ASSAY_DATA_DIR", mine.as_str()), 1, "--data-dir DIR"),
     ] {
         let output = Command::new(program("assay-server"))
-            .args(["--demo", "--no-install", "--listen", "127.0.0.1:0"])
+            .args(["--demo", "--listen", "127.0.0.1:0"])
             .args([
                 "--ingest-listen",
                 "off",
@@ -426,7 +418,7 @@ fn a_demonstration_has_a_database_of_its_own() {
     );
 
     // Without a setting, the demonstration makes its own folder, even beside another private database.
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     server.wait_for_log("Stop with Ctrl-C.");
     assert!(
@@ -488,7 +480,7 @@ fn everything(server: &Private, key: &str) -> Vec<Value> {
 #[test]
 fn a_demonstration_writes_messages_to_the_file_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.ready();
     server.wait_for_log("Stop with Ctrl-C.");
     let log = server.log();

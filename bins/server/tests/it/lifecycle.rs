@@ -46,7 +46,7 @@ fn the_command_line_shares_the_private_database_of_a_running_server() {
 #[test]
 fn a_signal_during_the_start_ends_it_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    let mut server = Private::start(folder.path(), &["--demo"]);
     server.wait_for_log("making a private database");
     server.signal("TERM");
     assert!(server.ended().success(), "{}", server.log());

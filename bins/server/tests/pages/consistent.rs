@@ -348,9 +348,7 @@ impl<'w> Reader<'w> {
 fn no_page_of_the_demonstration_contradicts_another() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("assay-server"));
-    command
-        .args(["--demo", "--no-install"])
-        .current_dir(folder.path());
+    command.arg("--demo").current_dir(folder.path());
     let front = free_address();
     let mut server = crate::demo::Demonstration(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
     server.0.ready();

@@ -21,9 +21,7 @@ impl Drop for Demonstration {
 fn the_printed_link_leads_to_a_broken_test_its_evidence_and_the_runs_behind_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("assay-server"));
-    command
-        .args(["--demo", "--no-install"])
-        .current_dir(folder.path());
+    command.arg("--demo").current_dir(folder.path());
     let front = free_address();
     let mut demonstration = Demonstration(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
     demonstration.0.ready();

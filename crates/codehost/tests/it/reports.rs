@@ -1,6 +1,6 @@
 //! What a job reports, and what the host refuses.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_codehost::{Annotation, Comment, Job, Line, Outcome, PostError, ReportTo, post};
 use assay_domain::run::CiProvider;
@@ -35,7 +35,7 @@ pub(crate) fn report(
         provider: Some(provider),
         pull_request: Some(7),
         variable: &variable,
-        retry_for: Duration::from_secs(20),
+        deadline: Instant::now() + Duration::from_secs(20),
         json: true,
         files: &Vec::new,
     };
@@ -255,4 +255,45 @@ fn only_known_parts_are_accepted() {
     }
     assert!("none".parse::<ReportTo>().unwrap().is_none());
     assert!(!"summary,comment".parse::<ReportTo>().unwrap().is_none());
+}
+
+#[test]
+fn a_silent_code_host_holds_the_job_until_the_deadline_only() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let api = format!("http://{}", silent.local_addr().unwrap());
+    for (provider, variables) in [
+        (
+            CiProvider::GithubActions,
+            &["GITHUB_TOKEN", "GITHUB_API_URL", "GITHUB_REPOSITORY"][..],
+        ),
+        (
+            CiProvider::GitlabCi,
+            &["GITLAB_TOKEN", "CI_API_V4_URL", "CI_PROJECT_ID"],
+        ),
+        (CiProvider::BitbucketPipelines, &["ASSAY_BITBUCKET_PROXY"]),
+    ] {
+        let variable = |name: &str| match name {
+            "GITHUB_REPOSITORY" => Some("shop/web".to_owned()),
+            "CI_PROJECT_ID" => Some("12".to_owned()),
+            "BITBUCKET_WORKSPACE" | "BITBUCKET_REPO_SLUG" | "BITBUCKET_COMMIT" => Some("a1".to_owned()),
+            name if name.ends_with("TOKEN") => Some(TOKEN.to_owned()),
+            _ => variables.contains(&name).then(|| api.clone()),
+        };
+        let job = Job {
+            provider: Some(provider),
+            pull_request: Some(7),
+            variable: &variable,
+            deadline: Instant::now() + Duration::from_secs(1),
+            json: true,
+        };
+        let composed = comment(1, "red");
+        let to = "summary,comment,check".parse().unwrap();
+        let lines = job.report(to, "1", &composed, &mut || Ok(composed.clone()));
+        assert!(
+            lines
+                .iter()
+                .any(|line| matches!(line, Line::Warning(text) if text.contains("is not reported"))),
+            "{provider:?} {lines:?}"
+        );
+    }
 }

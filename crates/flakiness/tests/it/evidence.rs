@@ -179,7 +179,10 @@ fn variants_of_one_run_count_once() {
         (8, 8)
     );
     assert_eq!(judgement.verdict.figures.failure_rate, Some(0.25));
-    assert_eq!(judgement.verdict.explanation, "Passed on retry in 2 of 8 runs; on firefox only, not on the other variant");
+    assert_eq!(
+        judgement.verdict.explanation,
+        "Passed on retry in 2 of 8 runs; on firefox only, not on the other variant"
+    );
     let specific = judgement
         .evidence
         .signals

@@ -7,7 +7,7 @@ use assay_runners::{Runner, selection::Selection};
 use super::*;
 use crate::{
     judged::{JudgedFailure, fixture::flake},
-    selector::NotSelected,
+    selector::{NotSelected, RunEnd},
 };
 
 const TESTS: [(&str, &str); 3] = [
@@ -46,35 +46,41 @@ struct Job {
     fails: fn(u32) -> &'static [&'static str],
     runs: u32,
     sent: Vec<Vec<String>>,
+    /// Whether the server knows a test as flaky before its first failure is sent. It does afterwards.
     known: bool,
 }
 
 impl CommandJob for Job {
     type Error = NotSelected;
 
-    fn run(&mut self, _: Selection) -> Result<Report, NotSelected> {
+    fn run(&mut self, _: Selection, _: Duration) -> Result<RunEnd, NotSelected> {
         self.runs += 1;
-        Ok(report((self.fails)(self.runs)))
+        Ok(RunEnd::Reported(report((self.fails)(self.runs))))
     }
 
     fn send(&mut self, tests: &[TestName]) -> Result<JudgedRun, NotSelected> {
         self.sent
             .push(tests.iter().map(|test| test.name.clone()).collect());
-        let failure = |test: &TestName| JudgedFailure {
-            file_path: test.file_path.clone(),
-            recovered: true,
-            known_as_flaky: self.known,
-            ..flake(&test.name)
-        };
-        Ok(JudgedRun {
-            mine: 0.0,
-            action: Action::Pass,
-            incomplete: None,
-            tests: 3,
-            total: tests.len(),
-            failures: tests.iter().map(failure).collect(),
-            lacking: None,
-        })
+        Ok(judged(tests, self.known || self.sent.len() > 1))
+    }
+}
+
+/// A judgement of tests that failed and passed.
+fn judged(tests: &[TestName], known_as_flaky: bool) -> JudgedRun {
+    let failure = |test: &TestName| JudgedFailure {
+        file_path: test.file_path.clone(),
+        recovered: true,
+        known_as_flaky,
+        ..flake(&test.name)
+    };
+    JudgedRun {
+        mine: 0.0,
+        action: Action::Pass,
+        incomplete: None,
+        tests: 3,
+        total: tests.len(),
+        failures: tests.iter().map(failure).collect(),
+        lacking: None,
     }
 }
 
@@ -85,7 +91,14 @@ fn burn_in(new: &[&str], changed: &[&str], job: &mut Job) -> Option<BurnInResult
     let new: Vec<TestName> = tests.filter(|test| new.contains(&&*test.name)).collect();
     let changed = changed.iter().map(|file| (*file).to_owned()).collect();
     let budget = Duration::from_secs(60);
-    let burned = BurnIn::new(&selector, &report, (&new, &changed), Duration::ZERO, budget).run(job);
+    let burned = BurnIn::new(
+        &selector,
+        (&report, &judged(&[], false)),
+        (&new, &changed),
+        Duration::ZERO,
+        budget,
+    )
+    .run(job);
     assert!(burned.error.is_none());
     burned.found
 }

@@ -1,6 +1,6 @@
 //! The reruns of one job: rounds until the gate can decide or the time is over.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use assay_console::{message, output};
 use assay_domain::{decision::GateOutcome, test::TestName};
@@ -10,7 +10,7 @@ use super::{Bounds, Reruns, Round};
 use crate::{
     judged::JudgedRun,
     policy::{self, CommandStatus, Decision, Rules},
-    selector::{Budget, CommandJob, Ended, Selector, failed},
+    selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed},
 };
 
 /// The reruns of one job.
@@ -25,6 +25,8 @@ pub struct Session<'a> {
     budget: Budget,
     /// Whether a rerun was sent.
     is_sent: bool,
+    /// Whether a rerun was ended, because the time is over.
+    is_timed_out: bool,
 }
 
 impl<'a> Session<'a> {
@@ -46,6 +48,7 @@ impl<'a> Session<'a> {
             startup_s: selector.startup_s(took),
             budget: Budget::of(budget),
             is_sent: false,
+            is_timed_out: false,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'a> Session<'a> {
             Err(error) => (self.decision(), Some(error)),
         };
         Ended {
-            found: self.is_sent.then_some(decision),
+            found: Some(decision),
             error,
         }
     }
@@ -65,28 +68,68 @@ impl<'a> Session<'a> {
         loop {
             let bounds = self.bounds();
             let rounds = self.reruns.next(bounds);
-            let is_over = rounds.is_empty();
+            if rounds.is_empty() {
+                let mut decision = self.decision();
+                if decision.outcome == GateOutcome::Rerun {
+                    if decision.reran.is_none() && !self.is_timed_out {
+                        message!("no test runs again: {}", self.obstacle());
+                    } else {
+                        decision.open = self.what_decides(bounds);
+                    }
+                }
+                return Ok(decision);
+            }
             for round in rounds {
                 self.run_round(job, &round)?;
             }
-            let mut decision = self.decision();
-            // A run is blocked by a probability only after a rerun of what is in doubt.
-            if decision.outcome != GateOutcome::Rerun && (self.is_sent || is_over || !decision.is_open) {
+            let decision = self.decision();
+            // Several failures together may be near certain while none of them is, so the planner says what is open.
+            if !decision.may_run_again() || self.reruns.is_broken() {
                 return Ok(decision);
             }
-            if is_over {
-                if decision.reran.is_some() && !self.reruns.may_decide(bounds) {
-                    decision.outcome = GateOutcome::Blocked;
-                    decision
-                        .problems
-                        .push("No further rerun could tell whether this change broke the tests".to_owned());
-                } else if !self.is_sent {
-                    message!(
-                        "no test runs again: a rerun that decides takes longer than --rerun {} s, or the tests cannot be selected",
-                        self.budget.limit_s()
-                    );
+        }
+    }
+
+    /// What would decide, after reruns that did not.
+    fn what_decides(&self, bounds: Bounds) -> Vec<String> {
+        let limit = self.budget.limit_s();
+        let sentences: &[String] = if self.is_timed_out {
+            &[
+                format!("A rerun was ended after the {limit} s of --rerun, and its results do not count"),
+                "A longer --rerun decides, unless the test hangs".to_owned(),
+            ]
+        } else if self.reruns.may_decide(bounds) {
+            &[format!(
+                "The {limit} s of --rerun are over, and more reruns would decide"
+            )]
+        } else {
+            &[
+                "No further rerun in this job would decide".to_owned(),
+                "Run the job again, if possible on another machine: the results of both runs decide"
+                    .to_owned(),
+                "The same failure on the stable branch would show that this change did not break the tests"
+                    .to_owned(),
+            ]
+        };
+        sentences.to_vec()
+    }
+
+    /// Why no test can run again.
+    fn obstacle(&self) -> String {
+        let limit = self.budget.limit_s();
+        match self.reruns.seconds() {
+            Some(seconds) if self.startup_s + seconds > self.budget.left_s() => format!(
+                "a rerun takes about {:.0} s, longer than --rerun {limit} s",
+                (self.startup_s + seconds).ceil()
+            ),
+            Some(_) => format!("no rerun within --rerun {limit} s can decide"),
+            None => {
+                let failed = self.reruns.first();
+                let refused = failed.and_then(|test| self.selector.select(&[test], RerunKind::Alone).err());
+                match refused {
+                    Some(refused) => format!("the runner cannot select {refused}"),
+                    None => "the runner found none of the failed tests by their names and files".to_owned(),
                 }
-                return Ok(decision);
             }
         }
     }
@@ -114,8 +157,15 @@ impl<'a> Session<'a> {
         };
         let count = u64::try_from(round.tests.len()).unwrap_or(u64::MAX);
         message!("running {} again, {with}", output::count(count, "failed test"));
-        let report = job.run(selection)?;
-        let failed = failed(&report);
+        let failed = match job.run(selection, self.budget.left())? {
+            RunEnd::Reported(report) => failed(&report),
+            // A runner that finds no test may write no report.
+            RunEnd::Unreported => HashMap::new(),
+            RunEnd::TimedOut => {
+                self.is_timed_out = true;
+                return Ok(());
+            }
+        };
         let passed_before = self.reruns.passed();
         let ran = self.reruns.record(round, |test| failed.get(test).copied());
         // A pass that repeats an earlier one is no independent run, so that it counts in this decision only.

@@ -160,7 +160,9 @@ impl Chains {
     /// The names of this file and of one with failed tests that passed in this one.
     fn beside(&self, pieces: &[Piece], index: usize) -> Option<String> {
         // Allure writes each result into a file of its own.
-        let file = pieces.get(index).filter(|file| file.report.format != Format::Allure)?;
+        let file = pieces
+            .get(index)
+            .filter(|file| file.report.format != Format::Allure)?;
         let passed = file.report.tests.iter().filter(|test| !has_failed(test));
         let chains = passed
             .filter_map(|test| self.by_failed_test.get(&self.hash(test)))

@@ -3,33 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ListingError;
+use super::Line;
 
-/// An error has at most this many characters of a name.
-const LONGEST: usize = 200;
 /// The characters of a name besides letters and digits. Others have a meaning in a filter, or for `dotnet test`.
 const PLAIN: &[char] = &['_', '.', '+', '`', '-', ' ', '\'', ':', '/'];
 
 /// What follows each unit in the list: `(` before parameters, `<` before types, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Suffixes(BTreeMap<String, BTreeSet<Option<char>>>);
-
-/// The units of a list of full names: each name up to its first parameters or types. A displayed name is refused: no filter
-/// selects it, so its test would run on no machine.
-pub(super) fn units(text: &str) -> Result<(Vec<String>, Suffixes), ListingError> {
-    let mut suffixes = Suffixes::default();
-    let mut units = Vec::new();
-    let text = text.trim_start_matches('\u{feff}');
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let (unit, suffix) = without_parameters(line);
-        if !is_full_name(unit) {
-            return Err(ListingError::NotFull(line.trim().chars().take(LONGEST).collect()));
-        }
-        suffixes.0.entry(unit.to_owned()).or_default().insert(suffix);
-        units.push(unit.to_owned());
-    }
-    Ok((units, suffixes))
-}
 
 /// A name up to its first parameters or types, and what follows: `(`, `<` or nothing.
 pub(super) fn without_parameters(name: &str) -> (&str, Option<char>) {
@@ -48,6 +29,19 @@ fn is_full_name(name: &str) -> bool {
 }
 
 impl Suffixes {
+    /// The unit of a line of full names: the name up to its first parameters or types. A displayed name is refused: no
+    /// filter selects it, so its test would run on no machine.
+    pub(super) fn line(&mut self, line: &str) -> Line {
+        let (unit, suffix) = without_parameters(line);
+        if !is_full_name(unit) {
+            return Line::Refused(
+                "is not the full name of a .NET method of letters, digits and _.+`-' :/ (before any parameters)",
+            );
+        }
+        self.0.entry(unit.to_owned()).or_default().insert(suffix);
+        Line::Unit(unit.to_owned())
+    }
+
     /// A filter that selects these units with all their parameters.
     pub(super) fn filter(&self, units: &[&str]) -> String {
         let suffixes = |unit| self.0.get(unit).into_iter().flatten();

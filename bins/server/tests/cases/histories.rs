@@ -1,0 +1,64 @@
+//! Histories: `assay analyze` over CSV files gives a test this verdict, and a failure this cause and action.
+
+use std::path::Path;
+
+use libtest_mimic::Failed;
+use serde_json::{Value, json};
+
+use crate::{WORLD, expected};
+
+pub(crate) fn holds(case: &Path) -> Result<(), Failed> {
+    let entry = expected(case);
+    let want = &entry["want"];
+    let mut statuses = Vec::new();
+    for file in entry["files"].as_array().expect("files is a list") {
+        let path = case
+            .join(file["file"].as_str().expect("file is a word"))
+            .display()
+            .to_string();
+        let mut arguments = vec!["analyze", &path, "--format", "csv", "--stable-branch", "main"];
+        if let Some(now) = file["now"].as_str() {
+            arguments.extend(["--now", now]);
+        }
+        if entry["run"].is_string() {
+            arguments.extend(["--causes", "at-the-time"]);
+        }
+        let answer = WORLD.cli.json(&arguments);
+        let find = |list: &str, matches: &dyn Fn(&Value) -> bool| {
+            answer[list]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(|entry| matches(entry))
+                .cloned()
+                .unwrap_or_default()
+        };
+        let test = find("tests", &|test| test["testName"] == entry["test"]);
+        let cause = find("causes", &|cause| {
+            cause["run"] == entry["run"] && cause["testName"] == entry["test"]
+        });
+        let gate = find("gates", &|gate| gate["run"] == entry["run"]);
+        let got = [
+            ("status", &test["status"]),
+            ("cause", &cause["cause"]),
+            ("gate", &gate["action"]),
+        ];
+        let is_wanted = |(key, got): &(&str, &Value)| {
+            let has = |list: &Value| list == *got || list.as_array().is_some_and(|list| list.contains(got));
+            want.get(*key).is_none_or(has) && !want.get(format!("{key}Not")).is_some_and(has)
+        };
+        let is_below = want["flakyBelow"].as_f64().is_none_or(|bound| {
+            test["status"] != "flaky" || test["flakeScore"].as_f64().is_some_and(|score| score < bound)
+        });
+        if !got.iter().all(is_wanted) || !is_below {
+            let got = json!({"test": test, "cause": cause, "gate": gate});
+            return Err(format!("{}\nwanted {want}\ngot {got}", entry["why"]).into());
+        }
+        statuses.push(test["status"].clone());
+    }
+    let is_same = statuses.windows(2).all(|pair| pair[0] == pair[1]);
+    match want["sameVerdict"] == true && !is_same {
+        true => Err(format!("{}\ngot {statuses:?}", entry["why"]).into()),
+        false => Ok(()),
+    }
+}

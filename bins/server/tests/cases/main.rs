@@ -1,0 +1,77 @@
+//! The cases of `testdata/cases`: each folder is a test of its name. docs/formats.md says how to add one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::disallowed_methods,
+    reason = "tests end by panics and may read the clock"
+)]
+
+mod conditions;
+mod histories;
+mod outcome;
+mod steps;
+
+use std::{fs, path::Path, sync::Arc, sync::LazyLock};
+
+use assay_testkit::ServedWorld;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+
+/// One server for all cases. Each case has a project of its own.
+static WORLD: LazyLock<ServedWorld> = LazyLock::new(|| ServedWorld::with_ingest(&[]));
+
+fn main() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases");
+    let mut trials = Vec::new();
+    for area in ["reports", "histories"] {
+        for entry in fs::read_dir(cases.join(area)).expect("the folder of the cases") {
+            let folder: Arc<Path> = entry.expect("an entry of the folder").path().into();
+            let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+            trials.push(Trial::test(format!("{area}/{name}"), move || match area {
+                "reports" => holds(&folder),
+                _ => histories::holds(&folder),
+            }));
+        }
+    }
+    trials.sort_by(|one, other| one.name().cmp(other.name()));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// Does the steps of a case, and checks each condition.
+fn holds(case: &Path) -> Result<(), Failed> {
+    let expected = expected(case);
+    let outcome = steps::run(&WORLD, case, &expected);
+    let want = expected["want"].as_object().expect("want is an object");
+    let missed: Vec<String> = want
+        .iter()
+        .filter(|(condition, value)| !conditions::holds(condition, value, &outcome))
+        .map(|(condition, value)| format!("{condition}: {value}"))
+        .collect();
+    match missed.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{}\nwanted {}\ngot {outcome}",
+            expected["why"],
+            missed.join("\n       ")
+        )
+        .into()),
+    }
+}
+
+/// `expected.json` of a case.
+fn expected(case: &Path) -> Value {
+    let path = case.join("expected.json");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let expected: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(
+        expected["why"].is_string(),
+        "{}: no sentence `why`",
+        path.display()
+    );
+    expected
+}
