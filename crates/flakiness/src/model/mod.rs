@@ -161,6 +161,17 @@ impl Outcome {
         }
     }
 
+    /// The outcome without executions that passed beside failed ones: they may be of other tests that share the name.
+    pub(crate) const fn without_passes(self) -> Self {
+        match self {
+            Self::Failed(executions) => Self::Failed(FailedExecutions {
+                all: executions.failed,
+                ..executions
+            }),
+            Self::Passed | Self::PassedRepeatedly(_) | Self::Recovered(_) => self,
+        }
+    }
+
     /// Whether executions of one run contradict each other.
     pub(crate) const fn is_mixed(self) -> bool {
         match self {

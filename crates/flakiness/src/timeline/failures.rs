@@ -32,6 +32,10 @@ pub(crate) struct Failures {
     by_test: Vec<FailureAt>,
 }
 
+/// The fewest runs that show that executions of one name are rows of a table. Two repetitions that fail with a probability
+/// of one half each agree in so many runs with a probability of .016.
+const ROWS_FROM: usize = 6;
+
 impl Failures {
     /// The failures of the window.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
@@ -46,9 +50,33 @@ impl Failures {
             });
             each.collect::<Vec<_>>()
         };
-        Self::group(timeline, || {
+        let mut failures = Self::group(timeline, || {
             timeline.entries.iter().enumerate().flat_map(failures)
-        })
+        });
+        failures.separate_rows();
+        failures
+    }
+
+    /// Removes the passes beside the failures of tests of which the same number of executions failed each time, in at least
+    /// [`ROWS_FROM`] runs. They are rows of a table with one name, of which some are broken. Chance makes the numbers differ.
+    fn separate_rows(&mut self) {
+        for bounds in self.starts.windows(2) {
+            let &[start, end] = bounds else { continue };
+            let failures = self.by_test.get_mut(start..end).unwrap_or_default();
+            let alike = |failure: &FailureAt| match failure.outcome {
+                Outcome::Failed(executions) => Some((executions.failed, executions.all)),
+                Outcome::Passed | Outcome::PassedRepeatedly(_) | Outcome::Recovered(_) => None,
+            };
+            let first = failures.first().and_then(alike);
+            if failures.len() >= ROWS_FROM
+                && first.is_some()
+                && failures.iter().all(|failure| alike(failure) == first)
+            {
+                for failure in failures {
+                    failure.outcome = failure.outcome.without_passes();
+                }
+            }
+        }
     }
 
     /// The results of tests that passed in several executions of a run.

@@ -294,12 +294,17 @@ fn the_sentence_of_a_flaky_test_names_its_streak() {
     );
 }
 
-/// Each of the last runs has ten executions, of which this number fail.
-fn executions(failed: u32, last: usize, runs: usize) -> Verdict {
+/// Each of the last runs has ten executions, of which these numbers fail in turns.
+fn executions(failed: &[u32], last: usize, runs: usize) -> Verdict {
     let text = format!("{}P {last}F", runs - last);
     let mut suite = Suite::new(&text, 120, 0, STEP_MS);
+    let mut turns = failed.iter().cycle();
     for run in &mut suite.history.runs {
-        let failed = if run.failures.is_empty() { 0 } else { failed };
+        let failed = if run.failures.is_empty() {
+            0
+        } else {
+            *turns.next().unwrap()
+        };
         run.repeated.push(Repetition {
             test: 0,
             executions: 10,
@@ -311,15 +316,21 @@ fn executions(failed: u32, last: usize, runs: usize) -> Verdict {
 
 #[test]
 fn a_test_that_passes_nine_of_ten_executions_is_flaky_and_not_broken() {
-    let verdict = executions(1, 12, 20);
+    let verdict = executions(&[1, 2, 1], 12, 20);
     assert_eq!(
         (verdict.status, verdict.reason),
         (VerdictStatus::Flaky, Some(Signal::SameShaFlip)),
         "{verdict:?}"
     );
     assert!(verdict.figures.flake_score > 0.99, "{verdict:?}");
-    let all = executions(10, 4, 20);
+    let all = executions(&[10], 4, 20);
     assert_eq!(all.status, VerdictStatus::Broken, "{all:?}");
+}
+
+#[test]
+fn a_row_of_a_table_that_fails_each_time_beside_others_of_its_name_is_broken() {
+    let verdict = executions(&[1], 12, 20);
+    assert_eq!(verdict.status, VerdictStatus::Broken, "{verdict:?}");
 }
 
 #[test]

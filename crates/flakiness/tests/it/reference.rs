@@ -21,6 +21,7 @@ const HYPOTHESES: usize = 12;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// A variant run of the window. Revision, branch and variant are names.
+#[derive(Clone)]
 pub(crate) struct Row {
     run: String,
     pub(crate) number: i32,
@@ -59,6 +60,19 @@ impl Row {
     fn is_mixed(&self, test: u32) -> bool {
         let executions = self.executions.get(&test);
         executions.is_some_and(|(all, failed)| self.results[&test].0 == 'F' && failed < all)
+    }
+
+    /// The same without executions that passed beside failed ones.
+    pub(crate) fn likelihood_of_failed(&self, test: u32, p1: f64) -> (f64, f64) {
+        let mut row = self.clone();
+        if let Some((all, failed)) = row
+            .executions
+            .get_mut(&test)
+            .filter(|_| self.results[&test].0 == 'F')
+        {
+            *all = *failed;
+        }
+        row.likelihood(test, p1)
     }
 
     /// The probability of the test's result on good and on broken code.
@@ -163,6 +177,7 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
     });
     rows.sort_by_key(|row| (first[&row.revision], row.revision.clone(), row.at, row.number));
     backgrounds(&mut rows);
+    separate_rows(&mut rows, &tests);
     mark_lasting_crowds(&mut rows);
     set_stable_rates(&mut rows);
     (rows, tests)
@@ -365,6 +380,31 @@ pub(crate) fn next_of_crowd(rows: &[Row], chain: &[usize], place: usize) -> Opti
 }
 
 /// Finds the crowds of stable chains whose tests fail since.
+/// Rows of a table with one name: six failures or more, each with the same numbers of failed and of all executions.
+fn separate_rows(rows: &mut [Row], tests: &BTreeSet<u32>) {
+    for test in tests {
+        let has_failed = |row: &&Row| row.results.get(test).is_some_and(|(letter, _)| *letter != 'P');
+        let kinds: Vec<Option<(u32, u32)>> = rows
+            .iter()
+            .filter(has_failed)
+            .map(|row| match row.results[test].0 {
+                'F' => Some(row.executions.get(test).copied().unwrap_or((1, 1))),
+                _ => None,
+            })
+            .collect();
+        if kinds.len() >= 6 && kinds.iter().all(|kind| kind.is_some() && *kind == kinds[0]) {
+            for row in rows
+                .iter_mut()
+                .filter(|row| row.results.get(test).is_some_and(|(letter, _)| *letter == 'F'))
+            {
+                if let Some((all, failed)) = row.executions.get_mut(test) {
+                    *all = *failed;
+                }
+            }
+        }
+    }
+}
+
 fn mark_lasting_crowds(rows: &mut [Row]) {
     for chain in stable_chains(rows).into_values() {
         let newest = *chain.last().unwrap();

@@ -138,6 +138,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
     facts
 }
 
+/// A test that failed in one of its executions failed: the others may be of other tests that share its name.
 fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
-    Outcome::of(entry.failure(test), entry.observed.repetition(test))
+    Outcome::of(entry.failure(test), entry.observed.repetition(test)).without_passes()
 }

@@ -233,7 +233,7 @@ pub(super) fn one_rate(
             0.85 * parts[sibling][1] / (1.0 - 0.85 * (n + o)) + 0.15 * beta
         });
         let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
-        let (lg, lb) = here.row.likelihood(here.test, p1);
+        let (lg, lb) = here.row.likelihood_of_failed(here.test, p1);
         let z = still_good * lg + b * lb;
         log += z.ln();
         let [n, e, i, r, o, q] = next.map(|share| share * lb / z);
@@ -281,7 +281,7 @@ pub(super) fn one_rate(
             let beside_good = |background: f64| {
                 let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
                 let crowd = background / p1;
-                let good = here.row.likelihood(here.test, p1).0 * gg;
+                let good = here.row.likelihood_of_failed(here.test, p1).0 * gg;
                 let (broken, outage) = step.apart;
                 (1.0 - broken - outage) * good * (crowd * next[1] + (1.0 - crowd) * next[0])
                     + broken * b * next[2]
