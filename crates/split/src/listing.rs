@@ -42,7 +42,7 @@ pub enum ListingError {
         command: &'static str,
     },
     /// A line is neither a unit nor a message of the runner.
-    #[error("line {line} of the list, {text:?}, {reason}; give the output of `{command}`")]
+    #[error("line {line} of the list, {text:?}, {reason}; give the list that `{command}` writes")]
     Refused {
         /// The number of the line, from 1.
         line: usize,
@@ -387,7 +387,7 @@ const PYTEST_WARNINGS: &str = "warnings summary";
 
 /// A test of pytest: its file, `::` and its name.
 fn pytest_line(line: &str, heading: &mut String) -> Line {
-    if line.starts_with("====") {
+    if line.starts_with("===") {
         PYTEST_WARNINGS.clone_into(heading);
         return match line.contains(PYTEST_WARNINGS) {
             true => Line::Message,
