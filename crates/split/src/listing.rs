@@ -507,8 +507,8 @@ fn below_source_root(path: &str) -> Option<&str> {
     let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
     starts.filter_map(|start| path.get(start..)).find_map(|path| {
         let mut parts = path.splitn(4, '/');
-        let root = [parts.next()?, parts.next()?, parts.next()?];
-        (root[0] == "src" && LANGUAGES.contains(&root[2])).then(|| parts.next())?
+        let (source, _set, language) = (parts.next()?, parts.next()?, parts.next()?);
+        (source == "src" && LANGUAGES.contains(&language)).then(|| parts.next())?
     })
 }
 
