@@ -169,7 +169,7 @@ impl CommandJob for Again<'_> {
             return Ok(RunEnd::Unreported);
         }
         self.files = before.read_written(self.job.global.json, args.flags.report.format.0)?;
-        Ok(RunEnd::Reported(read(self.job, &self.files)?))
+        Ok(RunEnd::Reported(Box::new(read(self.job, &self.files)?)))
     }
 
     fn send(&mut self, tests: &[TestName]) -> anyhow::Result<JudgedRun> {

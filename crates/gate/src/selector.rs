@@ -31,7 +31,7 @@ pub trait CommandJob {
 #[derive(Debug)]
 pub enum RunEnd {
     /// It ended by itself, with this report.
-    Reported(Report),
+    Reported(Box<Report>),
     /// It ended by itself, without a report.
     Unreported,
     /// It was ended at its limit.
@@ -233,10 +233,14 @@ impl Selector {
     fn of_files(&self, tests: &[TestName]) -> Vec<TestName> {
         let files: BTreeSet<String> = tests.iter().filter_map(file_of).collect();
         let of_files = files.iter().flat_map(|file| self.durations.tests_of(file));
+        let is_go = self.runner == Runner::Go;
         let whole: BTreeSet<TestName> = of_files
-            .map(|test| match self.runner {
-                Runner::Go => without_subtest(test),
-                _ => test.clone(),
+            .map(|test| {
+                if is_go {
+                    without_subtest(test)
+                } else {
+                    test.clone()
+                }
             })
             .collect();
         whole.into_iter().collect()
@@ -365,7 +369,9 @@ mod tests {
         assert!(!stored.name.contains("0b2f6c9e"), "{stored:?}");
         let selector = Selector::new(Runner::Pytest, &report, PathBuf::from("/tmp"));
         assert_eq!(selector.seconds(&stored, RerunKind::Alone), Some(1.0));
-        let selection = selector.select(&[stored.clone()], RerunKind::Alone).unwrap();
+        let selection = selector
+            .select(std::slice::from_ref(&stored), RerunKind::Alone)
+            .unwrap();
         let (_, plugin) = selection.file.unwrap();
         assert!(
             plugin.contains("test_a[0b2f6c9e-58a1-4a7c-9d1e-3f5b7a9c1d2e]"),

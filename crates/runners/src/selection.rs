@@ -352,13 +352,12 @@ fn javascript(
         all.extend(["--testNamePattern".to_owned(), pattern]);
     }
     let files: BTreeSet<&str> = tests.iter().map(file).collect::<Result<_, _>>()?;
-    match runner {
-        Runner::Jest => {
-            // Otherwise an option with a list of values, such as `--projects a b`, would take them.
-            all.push("--".to_owned());
-            all.extend(files.into_iter().map(literal));
-        }
-        _ => all.extend(files.into_iter().map(str::to_owned)),
+    if runner == Runner::Jest {
+        // Otherwise an option with a list of values, such as `--projects a b`, would take them.
+        all.push("--".to_owned());
+        all.extend(files.into_iter().map(literal));
+    } else {
+        all.extend(files.into_iter().map(str::to_owned));
     }
     Ok(arguments(all))
 }

@@ -42,7 +42,7 @@ pub enum ListingError {
         command: &'static str,
     },
     /// A line is neither a unit nor a message of the runner.
-    #[error("line {line} of the list, {text:?}, {reason}; give the output of `{command}`")]
+    #[error("line {line} of the list, {text:?}, {reason}; give the list that `{command}` writes")]
     Refused {
         /// The number of the line, from 1.
         line: usize,
@@ -387,7 +387,7 @@ const PYTEST_WARNINGS: &str = "warnings summary";
 
 /// A test of pytest: its file, `::` and its name.
 fn pytest_line(line: &str, heading: &mut String) -> Line {
-    if line.starts_with("====") {
+    if line.starts_with("===") {
         PYTEST_WARNINGS.clone_into(heading);
         return match line.contains(PYTEST_WARNINGS) {
             true => Line::Message,
@@ -507,8 +507,8 @@ fn below_source_root(path: &str) -> Option<&str> {
     let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
     starts.filter_map(|start| path.get(start..)).find_map(|path| {
         let mut parts = path.splitn(4, '/');
-        let root = [parts.next()?, parts.next()?, parts.next()?];
-        (root[0] == "src" && LANGUAGES.contains(&root[2])).then(|| parts.next())?
+        let (source, _set, language) = (parts.next()?, parts.next()?, parts.next()?);
+        (source == "src" && LANGUAGES.contains(&language)).then(|| parts.next())?
     })
 }
 

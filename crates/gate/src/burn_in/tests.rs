@@ -55,7 +55,7 @@ impl CommandJob for Job {
 
     fn run(&mut self, _: Selection, _: Duration) -> Result<RunEnd, NotSelected> {
         self.runs += 1;
-        Ok(RunEnd::Reported(report((self.fails)(self.runs))))
+        Ok(RunEnd::Reported(Box::new(report((self.fails)(self.runs)))))
     }
 
     fn send(&mut self, tests: &[TestName]) -> Result<JudgedRun, NotSelected> {

@@ -295,7 +295,7 @@ fn a_displayed_name_of_dotnet_is_refused_so_that_no_test_is_left_out() {
     assert_eq!(
         error.to_string(),
         "line 1 of the list, \"shows a name\", is not the full name of a .NET method of letters, digits and _.+`-' :/ (before any parameters); \
-         give the file of `dotnet vstest TESTS.dll --ListFullyQualifiedTests --ListTestsTargetPath:FILE`"
+         give the list that `dotnet vstest TESTS.dll --ListFullyQualifiedTests --ListTestsTargetPath:FILE` writes"
     );
 }
 
