@@ -5,7 +5,7 @@
 //! has no retries inside a report: its results of one name are executions, and one that failed fails the test.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -63,10 +63,17 @@ impl RepeatedResult {
     }
 }
 
+/// The results of a suite, and the number of tests that its header counts.
+#[derive(Debug, Default)]
+struct RepeatedResults {
+    counted: u64,
+    results: Vec<RepeatedResult>,
+}
+
 /// The results of such tools, by suite.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
-    suites: BTreeMap<(Tool, usize), Vec<RepeatedResult>>,
+    suites: BTreeMap<(Tool, usize), RepeatedResults>,
     count: usize,
 }
 
@@ -75,18 +82,22 @@ impl Retries {
         self.count
     }
 
-    /// Adds a result of a suite. `go test -count` repeats the tests of all packages, so those of gotestsum are one suite.
-    pub(crate) fn add(&mut self, tool: Tool, suite: usize, result: RepeatedResult) {
+    /// Adds a result of a suite whose header counts this number of tests. `go test -count` repeats the tests of all packages,
+    /// so those of gotestsum are one suite.
+    pub(crate) fn add(&mut self, tool: Tool, suite: usize, counted: u64, result: RepeatedResult) {
         let suite = if tool == Tool::Gotestsum { 0 } else { suite };
-        self.suites.entry((tool, suite)).or_default().push(result);
+        let of_suite = self.suites.entry((tool, suite)).or_default();
+        of_suite.counted = counted;
+        of_suite.results.push(result);
         self.count += 1;
     }
 
     /// The executions of all results, with the tool that wrote each.
     pub(crate) fn executions(self) -> impl Iterator<Item = (Tool, LocatedTest, Vec<Attempt>)> {
-        self.suites.into_iter().flat_map(|((tool, _), mut results)| {
+        self.suites.into_iter().flat_map(|((tool, _), suite)| {
+            let RepeatedResults { counted, mut results } = suite;
             if tool == Tool::Pytest {
-                join_pytest(&mut results);
+                join_pytest(&mut results, counted);
             }
             of_suite(tool, results)
                 .into_iter()
@@ -121,9 +132,22 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
     let has_rounds = groups
         .iter()
         .all(|(_, group)| group.first().map(|(place, _)| *place) < first_repeat);
+    // gotestsum runs failed tests again after all tests of their package. `go test -count` repeats each test at its place.
+    let once: Vec<(LocatedTest, usize)> = match tool {
+        Tool::Gotestsum => {
+            let single = groups.iter().filter(|(_, group)| group.len() == 1);
+            single
+                .filter_map(|(test, group)| Some((test.clone(), group.first()?.0)))
+                .collect()
+        }
+        Tool::TestRetry | Tool::Openshift | Tool::Xcodebuild | Tool::Pytest | Tool::Testng => Vec::new(),
+    };
     let mut executions = Vec::new();
     for (test, group) in groups {
-        let is_retried = !is_on_purpose && group.len() > 1 && may_retry(tool, &test, &group, has_rounds);
+        let is_retried = !is_on_purpose
+            && group.len() > 1
+            && may_retry(tool, &test, &group, has_rounds)
+            && (tool != Tool::Gotestsum || is_last(&test, &group, &once));
         let reasons: Vec<bool> = group.iter().map(|(_, result)| result.has_reason).collect();
         let results = group.into_iter().map(|(_, result)| result.attempts);
         let joined = if !is_retried {
@@ -136,6 +160,20 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
         executions.extend(joined.into_iter().map(|attempts| (test.clone(), attempts)));
     }
     executions
+}
+
+/// Whether the last result of a test of Go follows those of the tests of its package that ran once and passed.
+fn is_last(test: &LocatedTest, group: &[(usize, RepeatedResult)], once: &[(LocatedTest, usize)]) -> bool {
+    let package = |test: &LocatedTest| {
+        test.test
+            .name
+            .split_once(text::JOINT)
+            .map(|(package, _)| package.to_owned())
+    };
+    let own = package(test);
+    let last = group.last().map(|(place, _)| *place);
+    let mut siblings = once.iter().filter(|(other, _)| package(other) == own);
+    siblings.all(|(_, place)| Some(*place) < last)
 }
 
 /// Whether a suite was repeated on purpose: all its tests occur equally often, or a result follows a pass.
@@ -227,9 +265,9 @@ fn of_testng(results: impl Iterator<Item = (Vec<Attempt>, bool)>) -> Vec<Vec<Att
 }
 
 /// Joins the cases of a suite of pytest that are parts or earlier attempts of others. It writes a failure of a test and
-/// one of its teardown as two cases. pytest-rerunfailures writes a failed attempt that is run again as an empty case.
-/// xdist's `--dist=each` runs all tests equally often instead.
-fn join_pytest(results: &mut Vec<RepeatedResult>) {
+/// one of its teardown as two cases. pytest-rerunfailures writes a failed attempt that is run again as an empty case, which
+/// the header does not count. xdist's `--dist=each` runs all tests equally often instead, and the header counts each.
+fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
     let mut joined: Vec<RepeatedResult> = Vec::with_capacity(results.len());
     let mut places: HashMap<LocatedTest, Vec<usize>> = HashMap::new();
     for result in results.drain(..) {
@@ -245,8 +283,7 @@ fn join_pytest(results: &mut Vec<RepeatedResult>) {
         places.push(joined.len());
         joined.push(result);
     }
-    let counts: HashSet<usize> = places.values().map(Vec::len).collect();
-    if counts.len() > 1 || places.len() == 1 {
+    if counted > 0 && u64::try_from(joined.len()).is_ok_and(|cases| cases > counted) {
         for pair in places.values().flat_map(|places| places.windows(2)) {
             let [earlier, later] = *pair else { continue };
             let Some(earlier) = joined

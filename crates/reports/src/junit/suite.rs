@@ -37,6 +37,8 @@ pub(super) struct Suite<'a> {
     pub(super) variant: Option<Variant>,
     /// Whether its tool writes times in UTC without a zone.
     pub(super) is_utc: bool,
+    /// Whether it has the attribute `skips` of old versions of pytest, which count reruns as tests.
+    pub(super) is_of_old_pytest: bool,
     /// Whether TestNG wrote it, or ran its tests for Surefire.
     pub(super) is_of_testng: bool,
     pub(super) header: Header,
@@ -45,7 +47,7 @@ pub(super) struct Suite<'a> {
 /// The failures that a suite's attributes count, and those that its contents show.
 #[derive(Debug, Default)]
 pub(super) struct Header {
-    tests: u64,
+    pub(super) tests: u64,
     failures: u64,
     errors: u64,
     /// Whether gotestsum wrote it, which counts lines of `go`'s own output as errors.
@@ -108,6 +110,7 @@ impl<'a> Suite<'a> {
             outer_bytes: 0,
             variant: None,
             is_utc: false,
+            is_of_old_pytest: false,
             is_of_testng: parent.is_some_and(|parent| parent.is_of_testng),
             header: Header::default(),
         };
@@ -120,6 +123,7 @@ impl<'a> Suite<'a> {
                 "time" => suite.time = Some(value),
                 "timestamp" => suite.timestamp = Some(value),
                 "tests" => suite.header.tests = count(value),
+                "skips" => suite.is_of_old_pytest = true,
                 "failures" => suite.header.failures = count(value),
                 "errors" => suite.header.errors = count(value),
                 _ => {}
