@@ -283,7 +283,7 @@ fn a_command_whose_effect_is_still_missing_prints_that() {
         }
     }
     let help = shown(&["project", "set", "--help"]);
-    assert_eq!(help.matches(" yet").count(), 1, "{help}");
+    assert!(!help.contains(" yet"), "{help}");
 }
 
 #[test]

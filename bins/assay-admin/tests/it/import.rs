@@ -329,7 +329,8 @@ fn two_jobs_of_a_workflow_are_two_runs_and_reports_of_one_job_are_parts_of_one()
     );
     assert_eq!(more["warnings"], serde_json::json!([]));
     // The same test again on the same machine is beside the first result, unless the user says what it is.
-    let beside = send("unit", "1", "adds", true, &[]);
+    send("twice", "1", "adds", false, &[]);
+    let beside = send("twice", "1", "adds", true, &[]);
     assert_eq!(
         (&beside["status"], &beside["continues"]),
         (&"failed".into(), &false.into())
@@ -353,10 +354,10 @@ fn two_jobs_of_a_workflow_are_two_runs_and_reports_of_one_job_are_parts_of_one()
     assert_eq!(replaced["counts"]["total"], 1);
     let windows = send("unit", "1", "adds on windows", true, &["--suite", "unit windows"]);
     assert!(windows["runId"] != unit["runId"] && windows["runId"] != lint["runId"]);
-    assert_eq!(world.count("SELECT count(*) FROM run"), 3);
+    assert_eq!(world.count("SELECT count(*) FROM run"), 4);
     let suites = world.database.texts("SELECT suite FROM run ORDER BY number");
     let suites: Vec<_> = suites.iter().flatten().map(String::as_str).collect();
-    assert_eq!(suites, ["unit", "lint", "unit windows"]);
+    assert_eq!(suites, ["unit", "lint", "twice", "unit windows"]);
 }
 
 type Variables = &'static [(&'static str, &'static str)];

@@ -45,7 +45,7 @@ async fn run_list() {
         json!({
             "id": RUN, "runNumber": 10, "branch": "main", "commitSha": null, "testedRevision": null,
             "pullRequestNumber": null, "status": null, "startedAt": NOW.plus_ms(-90).to_string(),
-            "finishedAt": null, "durationMs": null, "trusted": true,
+            "finishedAt": null, "durationMs": null, "trusted": true, "suite": null,
             "counts": {"total": 3, "passed": 2, "failed": 1, "skipped": 0, "recovered": 1},
             "shards": {"received": 1, "expected": null},
         })
