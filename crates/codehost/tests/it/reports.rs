@@ -285,6 +285,7 @@ fn a_silent_code_host_holds_the_job_until_the_deadline_only() {
             variable: &variable,
             deadline: Instant::now() + Duration::from_secs(1),
             json: true,
+            files: &Vec::new,
         };
         let composed = comment(1, "red");
         let to = "summary,comment,check".parse().unwrap();
