@@ -176,7 +176,14 @@ impl IngestError {
         {
             Some(*after_s)
         } else if matches!(self.status_and_code().0, StatusCode::SERVICE_UNAVAILABLE) {
-            Fault::Temporary.retry_after_s(KeyKind::Ingest)
+            let fault = if let Self::NotRecorded(RecordError::Store(error) | RecordError::NotJudged(error))
+            | Self::NotDecided(DecisionError::Store(error)) = self
+            {
+                Fault::of(error)
+            } else {
+                Fault::Temporary
+            };
+            fault.retry_after_s(KeyKind::Ingest)
         } else {
             None
         }
@@ -247,6 +254,9 @@ impl IngestError {
                 .sentence(KeyKind::Ingest)
                 .into_owned(),
             Self::NotRecorded(RecordError::Store(error)) | Self::NotDecided(DecisionError::Store(error)) => {
+                Fault::of(error).sentence(KeyKind::Ingest).to_owned()
+            }
+            Self::NotRecorded(RecordError::NotJudged(error @ StoreError::NotPermitted { .. })) => {
                 Fault::of(error).sentence(KeyKind::Ingest).to_owned()
             }
             Self::NotRecorded(RecordError::NotJudged(_)) => {

@@ -169,7 +169,12 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         RecordError::Store(StoreError::Unreachable(_)) => {
             "it is unknown whether the report was stored; import it again: the same report is stored once"
         }
-        RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+        RecordError::Store(
+            StoreError::Failed { .. }
+            | StoreError::Exhausted { .. }
+            | StoreError::NotPermitted { .. }
+            | StoreError::Corrupt { .. },
+        )
         | RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
         | RecordError::RevisionDiffers { .. }

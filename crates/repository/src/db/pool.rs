@@ -89,22 +89,22 @@ impl WorkError<StoreError> {
     /// The error for callers without diesel, with diesel's error as its source.
     pub(crate) fn during(self, doing: &'static str) -> StoreError {
         match self {
-            Self::Query(error) => StoreError::Failed {
-                doing,
-                source: Box::new(error),
-            },
+            Self::Query(error) => failed(doing, error),
             Self::Refused(refused) => refused,
         }
     }
 
     /// The opposite of [`Self::during`]: whether the connection is dead is known from diesel's own error only.
     pub(crate) fn of_read(error: StoreError) -> Self {
-        let StoreError::Failed { doing, source } = error else {
-            return Self::Refused(error);
-        };
-        match source.downcast::<QueryError>() {
-            Ok(error) => Self::Query(*error),
-            Err(source) => Self::Refused(StoreError::Failed { doing, source }),
+        match error {
+            StoreError::Failed { doing, source } => match source.downcast::<QueryError>() {
+                Ok(error) => Self::Query(*error),
+                Err(source) => Self::Refused(StoreError::Failed { doing, source }),
+            },
+            other @ (StoreError::Unreachable(_)
+            | StoreError::Exhausted { .. }
+            | StoreError::NotPermitted { .. }
+            | StoreError::Corrupt { .. }) => Self::Refused(other),
         }
     }
 }
@@ -165,11 +165,7 @@ impl Postgres {
             WorkError::Query(error) if is_dead(&mut connection, &error) => {
                 StoreError::Unreachable(Box::new(error)).into()
             }
-            WorkError::Query(error) => StoreError::Failed {
-                doing,
-                source: Box::new(error),
-            }
-            .into(),
+            WorkError::Query(error) => failed(doing, error).into(),
         })
     }
 
@@ -221,6 +217,32 @@ struct Session {
 impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
         prepare(connection, self.statement_timeout, self.idle_timeout)
+    }
+}
+
+/// What Postgres writes if it has no disk space or memory (class 53 of its codes). diesel does not show the code, so a
+/// Postgres with messages in another language fails without this distinction.
+const EXHAUSTED: [&str; 5] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "temporary file size exceeds",
+    "out of memory",
+    "out of shared memory",
+];
+
+/// The error of a failed statement, with diesel's error as its source.
+fn failed(doing: &'static str, error: QueryError) -> StoreError {
+    let message = match &error {
+        QueryError::DatabaseError(_, details) => details.message(),
+        _ => "",
+    };
+    let is_exhausted = EXHAUSTED.iter().any(|text| message.contains(text));
+    let is_refused = message.starts_with("permission denied");
+    let source = Box::new(error);
+    match (is_exhausted, is_refused) {
+        (true, _) => StoreError::Exhausted { doing, source },
+        (false, true) => StoreError::NotPermitted { doing, source },
+        (false, false) => StoreError::Failed { doing, source },
     }
 }
 
