@@ -151,7 +151,9 @@ impl IngestError {
         let is_failure = matches!(
             self,
             Self::Spool(_)
-                | Self::NotRecorded(RecordError::Store(_) | RecordError::NotJudged(_))
+                | Self::NotRecorded(
+                    RecordError::Store(_) | RecordError::NotJudged(_) | RecordError::ClockDiffers { .. }
+                )
                 | Self::NotDecided(DecisionError::Store(_))
         );
         let is_failure = if let Self::Problem(problem) = self {
@@ -217,6 +219,7 @@ impl IngestError {
             Self::NotDecided(DecisionError::NoRun | DecisionError::NoUpload { .. }) => {
                 (StatusCode::NOT_FOUND, "unknown_run")
             }
+            Self::NotRecorded(RecordError::ClockDiffers { .. }) => of_fault(Fault::Temporary),
             Self::NotDecided(DecisionError::NoTest { .. }) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "unknown_test")
             }

@@ -178,6 +178,7 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         | RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
         | RecordError::RevisionDiffers { .. }
+        | RecordError::ClockDiffers { .. }
         | RecordError::NotAllowed(_) => "nothing was stored",
         // The next import judges too.
         RecordError::NotJudged(_) => {

@@ -28,6 +28,8 @@ pub struct PoolOptions {
     pub lock_round: Duration,
     /// How long an import tries to reach a database that was lost, with backoff.
     pub reconnect_for: Duration,
+    /// How far the time of an import may be from the clock of Postgres; not checked if absent.
+    pub clocks_within: Option<Duration>,
 }
 
 impl Default for PoolOptions {
@@ -39,6 +41,7 @@ impl Default for PoolOptions {
             idle_timeout: Duration::from_secs(60),
             lock_round: Duration::from_secs(20),
             reconnect_for: Duration::ZERO,
+            clocks_within: None,
         }
     }
 }
