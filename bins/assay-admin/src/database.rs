@@ -160,6 +160,7 @@ pub(crate) fn migrate(global: &Global) -> anyhow::Result<MigrationReport> {
     })?;
     let applied = assay_repository::migrate(&url).map_err(|error| match error {
         unreachable @ StoreError::Unreachable(_) => anyhow::Error::from(unreachable),
+        plain @ (StoreError::Exhausted { .. } | StoreError::NotPermitted { .. }) => anyhow::Error::from(plain),
         failed @ (StoreError::Failed { .. } | StoreError::Corrupt { .. }) => anyhow::Error::from(failed)
             .context("a migration waits no more than 5 s for other work on the database; if that was it, run `assay-admin migrate` again"),
     })?;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use assay_domain::store::StoreError;
 use assay_explain::links::PublicPages;
 use assay_flakiness::Engine;
 use assay_notices::{Notifier, Outgoing, Sending, Target, test_message, text};
@@ -30,27 +31,59 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
     for target in &targets {
         log::info!("target {:?} ({})", target.name, target.channel.kind());
     }
-    let opened = database::open(cli)?;
+    let every = Duration::from_secs(cli.every);
+    let service = match cli.dry_run || cli.once {
+        true => None,
+        false => Some(signals()?),
+    };
+    let opened = loop {
+        match (database::open(cli), &service) {
+            // Postgres may start later than this program, or again.
+            (Err(error), Some(signals)) if is_of_the_database(&error) => {
+                log::error!("{error:#}");
+                if stops(signals, every) {
+                    return Ok(());
+                }
+            }
+            (opened, _) => break opened?,
+        }
+    };
     let url = opened.url.as_str();
     let engine = Engine::default();
     let notifier = Notifier::new(&opened.database, &engine, pages, targets, || {
         rand::random::<f64>()
     });
-    for problem in notifier.unclear(clock::now())? {
-        log::warn!("{problem}");
+    match (notifier.unclear(clock::now()), &service) {
+        (Err(error), Some(_)) => log::error!("{:#}", anyhow::Error::from(error)),
+        (problems, _) => {
+            for problem in problems? {
+                log::warn!("{problem}");
+            }
+        }
+    }
+    if let Some(signals) = service {
+        until_signal(&notifier, url, every, &signals);
+        return Ok(());
     }
     if cli.dry_run {
         return preview(&notifier);
     }
-    if cli.once {
-        let Some(_lock) = OutboxLock::acquire(url)? else {
-            bail!("another assay-notify works on this database");
-        };
-        let report = notifier.pass(&clock::now)?;
-        log::info!("{} delivered, {} failed", report.delivered, report.failed);
-        return Ok(());
-    }
-    until_signal(&notifier, url, Duration::from_secs(cli.every))
+    let Some(_lock) = OutboxLock::acquire(url)? else {
+        bail!("another assay-notify works on this database");
+    };
+    let report = notifier.pass(&clock::now)?;
+    log::info!("{} delivered, {} failed", report.delivered, report.failed);
+    Ok(())
+}
+
+/// Whether an error may pass without a change of the program's flags.
+fn is_of_the_database(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref(),
+            Some(StoreError::Unreachable(_) | StoreError::Exhausted { .. } | StoreError::Failed { .. })
+        )
+    })
 }
 
 fn send_test(targets: &[Target], name: &str, pages: Option<&PublicPages>) -> anyhow::Result<()> {
@@ -110,8 +143,7 @@ fn print(text: &str) -> std::io::Result<()> {
     }
 }
 
-fn until_signal(notifier: &Notifier<'_, Database>, url: &str, every: Duration) -> anyhow::Result<()> {
-    let signals = signals()?;
+fn until_signal(notifier: &Notifier<'_, Database>, url: &str, every: Duration, signals: &Receiver<()>) {
     let mut lock: Option<OutboxLock> = None;
     let mut was_waiting = false;
     loop {
@@ -131,12 +163,19 @@ fn until_signal(notifier: &Notifier<'_, Database>, url: &str, every: Duration) -
         {
             log::error!("{:#}", anyhow::Error::from(error));
         }
-        match signals.recv_timeout(every) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-                log::info!("stopping");
-                return Ok(());
-            }
+        if stops(signals, every) {
+            return;
+        }
+    }
+}
+
+/// Waits for this time. Returns whether a signal to stop came.
+fn stops(signals: &Receiver<()>, every: Duration) -> bool {
+    match signals.recv_timeout(every) {
+        Err(RecvTimeoutError::Timeout) => false,
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            log::info!("stopping");
+            true
         }
     }
 }

@@ -19,6 +19,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
 const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
 /// The time limit of a statement of an import, which waits for the lock of a busy project.
 const STORED_WITHIN: Duration = Duration::from_secs(300);
+/// How far the clocks of this machine and of Postgres may differ while reports are stored.
+const CLOCKS_WITHIN: Duration = Duration::from_secs(120);
 
 /// The server's dependencies, ready for use.
 pub(crate) struct Resources {
@@ -101,6 +103,7 @@ fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
         size: config.uploads.ingest_writers + u32::try_from(CONNECTIONS_BESIDE_WRITERS)?,
         wait: CONNECTED_WITHIN,
         statement_timeout: STORED_WITHIN,
+        clocks_within: Some(CLOCKS_WITHIN),
         ..PoolOptions::default()
     };
     Database::connect(url, options).context("ASSAY_INGEST_DATABASE_URL")

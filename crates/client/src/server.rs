@@ -61,7 +61,7 @@ impl Transient for UploadError {
         match self {
             Self::NoAnswer(problem) | Self::AnswerLost(problem) => problem.is_transient(),
             Self::ReadApi(_) => false,
-            Self::Refused(refusal) => http::is_transient(refusal.status),
+            Self::Refused(refusal) => refusal.code != "not_permitted" && http::is_transient(refusal.status),
         }
     }
 

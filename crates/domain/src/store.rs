@@ -42,6 +42,27 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The store has no disk space or memory for the operation.
+    #[error("the database has no disk space or memory left for {doing}")]
+    Exhausted {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The login of this program has no right to the operation.
+    #[error(
+        "the database's login lacks a right for {doing}; run `assay-admin migrate` as the owner of the tables, or \
+         `SELECT assay_grant_roles();` as a superuser"
+    )]
+    NotPermitted {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The database has a value that no version of Assay writes.
     #[error("the database holds a {what} that cannot be read: {value:?}")]
     Corrupt {

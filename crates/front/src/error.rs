@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use assay_domain::{key::KeyKind, store::StoreError, test::CandidateFiles};
-use assay_listener::{Problem, RequestId, with_causes};
+use assay_listener::{Problem, RATE_LIMITED, RequestId, with_causes};
 
 /// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,8 @@ pub(crate) enum FrontError {
     SlowForm,
     #[error("the form is incomplete")]
     BrokenForm,
+    #[error("an address sent too many unknown keys")]
+    ManyKeys { after_s: u64 },
     #[error("{name} is not valid")]
     BadParameter { name: &'static str, rule: String },
     #[error("no such project")]
@@ -62,6 +64,7 @@ impl FrontError {
             Self::LongForm => (StatusCode::PAYLOAD_TOO_LARGE, "invalid_parameter"),
             Self::SlowForm => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
             Self::BrokenForm => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::ManyKeys { .. } => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
             Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
@@ -93,6 +96,9 @@ impl FrontError {
             Self::LongForm => "The form is longer than 1,024 bytes.".to_owned(),
             Self::SlowForm => "The form took longer than 10 seconds to arrive; send it again.".to_owned(),
             Self::BrokenForm => "The form is incomplete; send it again.".to_owned(),
+            Self::ManyKeys { after_s } => {
+                format!("Too many unknown keys came from this address; try again in {after_s} s.")
+            }
             Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
             Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
             Self::RunNotFound => "No run of this project has this id.".to_owned(),
@@ -108,6 +114,8 @@ impl FrontError {
     pub(crate) const fn retry_after_s(&self) -> Option<u64> {
         if let Self::Problem(problem) = self {
             problem.retry_after_s(KeyKind::Read)
+        } else if let Self::ManyKeys { after_s } = self {
+            Some(*after_s)
         } else {
             None
         }

@@ -48,6 +48,8 @@ pub(crate) use assay_explain::links;
 
 /// Pages per minute and session.
 const PAGES_A_MINUTE: u32 = 600;
+/// Unknown keys at sign-in per minute and address.
+const GUESSES_A_MINUTE: u32 = 30;
 /// Longest address for the redirect after signing in.
 const NEXT_BYTES: usize = 4_096;
 
@@ -68,6 +70,7 @@ pub struct Front {
     engine: Arc<dyn Diagnose>,
     clock: Clock,
     limiter: Arc<InProcessLimiter>,
+    guesses: Arc<InProcessLimiter>,
     metrics: HttpMetrics,
     sessions: Sessions,
     ended_sessions: Arc<dyn EndedSessions>,
@@ -104,6 +107,7 @@ impl Front {
             engine,
             clock,
             limiter: Arc::new(InProcessLimiter::new(PAGES_A_MINUTE)),
+            guesses: Arc::new(InProcessLimiter::new(GUESSES_A_MINUTE)),
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,
             ended_sessions,

@@ -1,6 +1,6 @@
 //! Signing in with a read key, and out.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -8,8 +8,12 @@ use actix_web::{
     rt::time::timeout,
     web,
 };
-use assay_access::check::{PresentedKey, ReadGrant};
-use assay_domain::key::KeyKind;
+use assay_access::{
+    check::{PresentedKey, ReadGrant},
+    directory::AdmissionShare,
+    limit::{Admission, reset_s},
+};
+use assay_domain::{key::KeyKind, timestamp::Timestamp};
 use assay_listener::{CountedBy, Pairs, Problem};
 
 use crate::{Front, body, cookies, error::FrontError, is_own_address, layout, see_other, set_cookie};
@@ -58,6 +62,11 @@ impl Front {
         let next = query.first("next").filter(|next| is_own_address(next));
         let key = fields.first("key").unwrap_or_default().trim();
         let presented = PresentedKey::of_text(KeyKind::Read, key.as_bytes());
+        if let Ok(key) = &presented
+            && self.reception.directory().share(key) == AdmissionShare::UNKNOWN_KEYS
+        {
+            self.count_unknown(request, now)?;
+        }
         // Counted by key, because one proxy has the address of everyone behind it.
         let counted_by = CountedBy::key(&*self.limiter, &presented, "sign-in");
         match self.reception.identify(presented, counted_by, now).await {
@@ -73,6 +82,23 @@ impl Front {
                 body(form, status, request)
             }
             Err(problem) => Err(problem.into()),
+        }
+    }
+
+    /// Counts a key that this process does not know against its client's address. Keys in use are not counted, because one
+    /// proxy has the address of everyone behind it.
+    fn count_unknown(&self, request: &HttpRequest, now: Timestamp) -> Result<(), FrontError> {
+        let network = match request.peer_addr().map(|peer| peer.ip().to_canonical()) {
+            Some(IpAddr::V4(address)) => u128::from(address.to_bits()),
+            // A client has all addresses of its network.
+            Some(IpAddr::V6(address)) => address.to_bits() >> 64,
+            None => return Ok(()),
+        };
+        match self.guesses.count(&network.to_be_bytes(), now) {
+            Admission::Unlimited | Admission::Admitted(_) => Ok(()),
+            Admission::Refused => Err(FrontError::ManyKeys {
+                after_s: reset_s(now).unsigned_abs(),
+            }),
         }
     }
 

@@ -151,7 +151,9 @@ impl IngestError {
         let is_failure = matches!(
             self,
             Self::Spool(_)
-                | Self::NotRecorded(RecordError::Store(_) | RecordError::NotJudged(_))
+                | Self::NotRecorded(
+                    RecordError::Store(_) | RecordError::NotJudged(_) | RecordError::ClockDiffers { .. }
+                )
                 | Self::NotDecided(DecisionError::Store(_))
         );
         let is_failure = if let Self::Problem(problem) = self {
@@ -176,7 +178,14 @@ impl IngestError {
         {
             Some(*after_s)
         } else if matches!(self.status_and_code().0, StatusCode::SERVICE_UNAVAILABLE) {
-            Fault::Temporary.retry_after_s(KeyKind::Ingest)
+            let fault = if let Self::NotRecorded(RecordError::Store(error) | RecordError::NotJudged(error))
+            | Self::NotDecided(DecisionError::Store(error)) = self
+            {
+                Fault::of(error)
+            } else {
+                Fault::Temporary
+            };
+            fault.retry_after_s(KeyKind::Ingest)
         } else {
             None
         }
@@ -210,6 +219,7 @@ impl IngestError {
             Self::NotDecided(DecisionError::NoRun | DecisionError::NoUpload { .. }) => {
                 (StatusCode::NOT_FOUND, "unknown_run")
             }
+            Self::NotRecorded(RecordError::ClockDiffers { .. }) => of_fault(Fault::Temporary),
             Self::NotDecided(DecisionError::NoTest { .. }) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "unknown_test")
             }
@@ -247,6 +257,9 @@ impl IngestError {
                 .sentence(KeyKind::Ingest)
                 .into_owned(),
             Self::NotRecorded(RecordError::Store(error)) | Self::NotDecided(DecisionError::Store(error)) => {
+                Fault::of(error).sentence(KeyKind::Ingest).to_owned()
+            }
+            Self::NotRecorded(RecordError::NotJudged(error @ StoreError::NotPermitted { .. })) => {
                 Fault::of(error).sentence(KeyKind::Ingest).to_owned()
             }
             Self::NotRecorded(RecordError::NotJudged(_)) => {

@@ -263,7 +263,10 @@ fn every_error_of_the_table_is_described() {
         .flat_map(|table| table.split("(StatusCode::").skip(1))
         .filter_map(|line| line.split(')').next()?.split('"').nth(1))
         .filter(|code| *code != "tier_too_low")
-        .chain([Fault::Temporary, Fault::Permanent].map(|fault| fault.code(KeyKind::Ingest)))
+        .chain(
+            [Fault::Temporary, Fault::NotPermitted, Fault::Permanent]
+                .map(|fault| fault.code(KeyKind::Ingest)),
+        )
         .chain([assay_listener::RATE_LIMITED])
         .collect();
     let described: BTreeSet<_> = errors().iter().map(|(error, _)| error.code()).collect();

@@ -109,6 +109,10 @@ pub(crate) fn parse(
         memory: &memory,
     };
     let (mut prepared, unpacked_bytes) = reading.prepare(files, &fields, now)?;
+    if grant.terms.pull_requests_only {
+        // Anybody may have the key, and would choose where a person goes.
+        assay_ingest::drop_file_addresses(&mut prepared.recording);
+    }
     prepared.recording.checkout = CheckoutFiles {
         owners: fields.owners.take(),
         renames: fields.renames.take(),

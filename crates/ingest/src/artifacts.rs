@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use assay_domain::attempt::Attachment;
+use assay_domain::{attempt::Attachment, recording::Recording};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{text, values::LONGEST_FIELD};
@@ -57,6 +57,18 @@ pub(crate) fn link(attachment: &mut Attachment, artifacts: Option<&ArtifactsUrl>
         let escaped = || utf8_percent_encode(path, ESCAPED).to_string();
         (!leaves).then(|| template.replacen(PATH, &escaped(), 1))
     });
+}
+
+/// Removes the addresses of all attachments. Their paths stay.
+pub fn drop_file_addresses(recording: &mut Recording) {
+    let attempts = recording
+        .tests
+        .iter_mut()
+        .flat_map(|test| test.attempts.iter_mut());
+    let outputs = attempts.filter_map(|recorded| recorded.attempt.output.as_mut());
+    for attachment in outputs.flat_map(|output| &mut output.attachments) {
+        attachment.url = None;
+    }
 }
 
 #[cfg(test)]

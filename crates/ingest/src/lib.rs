@@ -21,7 +21,7 @@ mod times;
 pub mod values;
 mod warnings;
 
-pub use artifacts::ArtifactsUrl;
+pub use artifacts::{ArtifactsUrl, drop_file_addresses};
 pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};
 pub use ci_values::CiValues;

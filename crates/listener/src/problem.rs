@@ -65,6 +65,10 @@ impl From<Rejected> for Problem {
 pub enum Fault {
     /// The same request may succeed in a moment. With this status, a load balancer tries another server.
     Temporary,
+    /// The same request may succeed once the database has space.
+    Exhausted,
+    /// The request fails until an operator grants the server a right in the database.
+    NotPermitted,
     /// The request failed.
     Permanent,
 }
@@ -74,6 +78,8 @@ impl Fault {
     pub const fn of(error: &StoreError) -> Self {
         match error {
             StoreError::Unreachable(_) => Self::Temporary,
+            StoreError::Exhausted { .. } => Self::Exhausted,
+            StoreError::NotPermitted { .. } => Self::NotPermitted,
             StoreError::Failed { .. } | StoreError::Corrupt { .. } => Self::Permanent,
         }
     }
@@ -81,8 +87,8 @@ impl Fault {
     /// The status.
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::Temporary => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Permanent => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Temporary | Self::Exhausted => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotPermitted | Self::Permanent => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -90,10 +96,10 @@ impl Fault {
     /// for a temporary failure.
     pub const fn code(self, kind: KeyKind) -> &'static str {
         match (self, kind) {
-            (Self::Temporary, KeyKind::Ingest) => "busy",
-            (Self::Temporary, KeyKind::Read) | (Self::Permanent, KeyKind::Read | KeyKind::Ingest) => {
-                "internal_error"
-            }
+            (Self::Temporary | Self::Exhausted, KeyKind::Ingest) => "busy",
+            (Self::NotPermitted, KeyKind::Ingest) => "not_permitted",
+            (Self::Temporary | Self::Exhausted | Self::NotPermitted | Self::Permanent, KeyKind::Read)
+            | (Self::Permanent, KeyKind::Ingest) => "internal_error",
         }
     }
 
@@ -103,7 +109,15 @@ impl Fault {
             (Self::Temporary, KeyKind::Ingest) => {
                 "The database is unreachable; send the request again. It is stored only once."
             }
-            (Self::Temporary, KeyKind::Read) | (Self::Permanent, KeyKind::Read | KeyKind::Ingest) => FAILED,
+            (Self::Exhausted, KeyKind::Ingest) => {
+                "The database has no space or memory left; send the request again later. It is stored only once."
+            }
+            (Self::Exhausted, KeyKind::Read) => "The database has no space or memory left; try again later.",
+            (Self::NotPermitted, KeyKind::Ingest) => {
+                "The server lacks a right in its database; its operator runs `assay-admin migrate`, then send the request again."
+            }
+            (Self::Temporary | Self::NotPermitted | Self::Permanent, KeyKind::Read)
+            | (Self::Permanent, KeyKind::Ingest) => FAILED,
         }
     }
 
@@ -112,7 +126,8 @@ impl Fault {
         match (self, kind) {
             (Self::Temporary, KeyKind::Read) => Some(1),
             (Self::Temporary, KeyKind::Ingest) => Some(5),
-            (Self::Permanent, KeyKind::Read | KeyKind::Ingest) => None,
+            (Self::Exhausted, KeyKind::Read | KeyKind::Ingest) => Some(30),
+            (Self::NotPermitted | Self::Permanent, KeyKind::Read | KeyKind::Ingest) => None,
         }
     }
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use assay_domain::timestamp::Timestamp;
 use uuid::Uuid;
 
-use crate::Content;
+use crate::{Content, content::bounded};
+
+/// Longest reason, in characters.
+const REASON_CHARS: usize = 1_000;
 
 /// A message on its way.
 #[derive(Debug)]
@@ -36,10 +39,11 @@ pub struct SendError {
 }
 
 impl SendError {
-    /// An error of a target that names no time.
-    pub const fn new(reason: String) -> Self {
+    /// An error of a target that names no time. The reason may have texts of the target, so that it becomes one line
+    /// without control characters.
+    pub fn new(reason: String) -> Self {
         Self {
-            reason,
+            reason: bounded(&reason, REASON_CHARS),
             retry_after: None,
         }
     }

@@ -9,6 +9,7 @@ mod config;
 mod http;
 #[cfg(test)]
 mod limits;
+mod relay;
 #[cfg(test)]
 mod schemas;
 mod secret;

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::IpAddr,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     sync::mpsc,
     thread,
     time::{Duration, SystemTime},
@@ -16,14 +16,13 @@ use lettre::{
         header::{ContentType, HeaderName, HeaderValue},
     },
     transport::smtp::{
-        Error,
         authentication::Credentials,
         client::{Tls, TlsParameters},
     },
 };
 use uuid::Uuid;
 
-use crate::{Allowed, Secret, certificates, within_limit};
+use crate::{Allowed, Secret, certificates, relay::Relay, within_limit};
 
 /// Time limit of each step of a delivery.
 const STEP_WITHIN: Duration = Duration::from_secs(15);
@@ -75,17 +74,22 @@ impl std::fmt::Debug for Mail {
 impl Channel for Mail {
     fn send(&self, message: &Outgoing<'_>) -> Result<Receipt, SendError> {
         let mail = self.mail(message)?;
-        let transports = self.transports()?;
+        let not_taken =
+            |reason: String| SendError::new(format!("{} does not take the mail: {reason}", self.host));
+        let server = self.connect()?.map_err(|error| not_taken(error.to_string()))?;
+        let relay = Relay::to(server).map_err(|error| not_taken(error.to_string()))?;
+        let transport = self.transport(relay.port)?;
         let (sender, receiver) = mpsc::channel();
         // A server that answers a byte at a time keeps each time limit of a step, and must not hold up other targets.
-        thread::spawn(move || sender.send(deliver(&transports, &mail)));
-        match receiver.recv_timeout(self.within) {
-            Ok(Ok(())) => Ok(None),
-            Ok(Err(error)) => Err(SendError::new(format!(
-                "{} does not take the mail: {}",
-                self.host,
-                certificates::problem(&error).unwrap_or_else(|| error.to_string())
-            ))),
+        thread::spawn(move || sender.send(transport.send(&mail)));
+        let outcome = receiver.recv_timeout(self.within);
+        // Ends a thread that still waits for the server.
+        drop(relay);
+        match outcome {
+            Ok(Ok(_)) => Ok(None),
+            Ok(Err(error)) => Err(not_taken(
+                certificates::problem(&error).unwrap_or_else(|| error.to_string()),
+            )),
             Err(_) => Err(SendError::new(format!(
                 "{} does not take the mail within {} seconds",
                 self.host,
@@ -141,19 +145,17 @@ impl Mail {
         format!("<{}@{}>", id.simple(), self.from.email.domain())
     }
 
-    /// Connections to the allowed addresses of the server, whose certificate must have its name.
-    fn transports(&self) -> Result<Vec<SmtpTransport>, SendError> {
+    /// Connects to the first allowed address of the server that answers.
+    fn connect(&self) -> Result<io::Result<TcpStream>, SendError> {
         let addresses = self
             .allowed
             .resolve(&self.host, self.port)
             .map_err(SendError::new)?;
-        addresses
-            .iter()
-            .map(|address| self.transport(address.ip()))
-            .collect()
+        Ok(first(&addresses, STEP_WITHIN.min(self.within)))
     }
 
-    fn transport(&self, address: IpAddr) -> Result<SmtpTransport, SendError> {
+    /// The library's way to the server behind this port. The server's certificate must have its name.
+    fn transport(&self, port: u16) -> Result<SmtpTransport, SendError> {
         let parameters = || {
             TlsParameters::new_rustls(self.host.clone())
                 .map_err(|error| SendError::new(format!("TLS cannot be set up: {error}")))
@@ -163,8 +165,8 @@ impl Mail {
             Encryption::StartTls => Tls::Required(parameters()?),
             Encryption::None => Tls::None,
         };
-        let mut transport = SmtpTransport::builder_dangerous(address.to_string())
-            .port(self.port)
+        let mut transport = SmtpTransport::builder_dangerous(Ipv4Addr::LOCALHOST.to_string())
+            .port(port)
             .timeout(Some(STEP_WITHIN))
             .tls(tls);
         if let Some((user, password)) = &self.credentials {
@@ -174,36 +176,21 @@ impl Mail {
     }
 }
 
-/// Sends a mail by the first of these connections that can be made.
-fn deliver(transports: &[SmtpTransport], mail: &Message) -> Result<(), Error> {
-    let mut tried = transports.iter().peekable();
-    while let Some(transport) = tried.next() {
-        match transport.send(mail) {
-            Err(error) if is_unreached(&error) && tried.peek().is_some() => {}
-            outcome => return outcome.map(drop),
+/// A connection to the first of these addresses that answers; else the error of the last one.
+fn first(addresses: &[SocketAddr], within: Duration) -> io::Result<TcpStream> {
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in addresses {
+        outcome = TcpStream::connect_timeout(address, within);
+        if outcome.is_ok() {
+            break;
         }
     }
-    Ok(())
-}
-
-/// Whether there was no connection.
-fn is_unreached(error: &Error) -> bool {
-    let cause = std::error::Error::source(error);
-    let problem = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
-    problem.is_some_and(|problem| {
-        [
-            io::ErrorKind::ConnectionRefused,
-            io::ErrorKind::HostUnreachable,
-            io::ErrorKind::NetworkUnreachable,
-            io::ErrorKind::AddrNotAvailable,
-        ]
-        .contains(&problem.kind())
-    })
+    outcome
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::{io::Write as _, net::TcpListener, slice, thread};
+    use std::{io::Write as _, net::TcpListener, thread};
 
     use super::*;
 
@@ -235,28 +222,56 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_address_without_a_server_is_told_from_a_server_that_refuses() {
-        let (refusing, closed) = (
-            TcpListener::bind("127.0.0.1:0").unwrap(),
-            TcpListener::bind("127.0.0.1:0").unwrap(),
-        );
-        let ports = [&closed, &refusing].map(|listener| listener.local_addr().unwrap().port());
-        drop(closed);
-        thread::spawn(move || {
-            let (mut connection, _) = refusing.accept().unwrap();
-            connection.write_all(b"554 no mail here\r\n").unwrap();
-        });
-        let [closed, refusing] = ports.map(|port| {
-            let transport = SmtpTransport::builder_dangerous("127.0.0.1");
-            transport.port(port).timeout(Some(STEP_WITHIN)).build()
+    fn a_line_without_an_end_takes_bounded_memory_and_its_connection_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mail = Mail {
+            host: "127.0.0.1".to_owned(),
+            port: listener.local_addr().unwrap().port(),
+            encryption: Encryption::None,
+            allowed: Allowed::new(["127.0.0.1".to_owned()]),
+            ..to_example()
+        };
+        let sending = thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let piece = vec![b'2'; 64 << 10];
+            (0..10_000).find(|_| connection.write_all(&piece).is_err())
         });
         let content = assay_notices::test_message(None);
-        let mail = to_example().mail(&crate::limits::outgoing(&content)).unwrap();
-        let unreached = deliver(slice::from_ref(&closed), &mail).unwrap_err();
-        assert!(is_unreached(&unreached), "{unreached:?}");
-        // The second address is tried, and its answer counts.
-        let refused = deliver(&[closed, refusing], &mail).unwrap_err();
-        assert!(refused.is_permanent() && !is_unreached(&refused), "{refused:?}");
+        let refused = mail.send(&crate::limits::outgoing(&content)).unwrap_err();
+        assert!(refused.to_string().contains("line too long"), "{refused}");
+        // The server's end notices, long before 640 MB.
+        assert!(sending.join().unwrap().is_some_and(|pieces| pieces < 1_000));
+    }
+
+    #[test]
+    fn the_first_address_with_a_server_is_taken_and_its_reason_is_shown_without_control_characters() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let refusing = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = refusing.local_addr().unwrap();
+        assert_eq!(
+            first(&[closed, address], STEP_WITHIN)
+                .unwrap()
+                .peer_addr()
+                .unwrap(),
+            address
+        );
+        assert!(first(&[closed], STEP_WITHIN).is_err() && first(&[], STEP_WITHIN).is_err());
+        thread::spawn(move || {
+            for mut connection in refusing.incoming().flatten() {
+                // The first connection ended without a word.
+                let _ = connection.write_all(b"554 no \x1b[31mmail\x07 \xe2\x80\xaehere\r\n");
+            }
+        });
+        let mail = Mail {
+            host: "127.0.0.1".to_owned(),
+            port: address.port(),
+            encryption: Encryption::None,
+            allowed: Allowed::new(["127.0.0.1".to_owned()]),
+            ..to_example()
+        };
+        let content = assay_notices::test_message(None);
+        let refused = mail.send(&crate::limits::outgoing(&content)).unwrap_err();
+        assert!(refused.to_string().ends_with("no mail here"), "{refused:?}");
     }
 
     fn to_example() -> Mail {

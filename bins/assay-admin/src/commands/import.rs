@@ -169,10 +169,16 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         RecordError::Store(StoreError::Unreachable(_)) => {
             "it is unknown whether the report was stored; import it again: the same report is stored once"
         }
-        RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+        RecordError::Store(
+            StoreError::Failed { .. }
+            | StoreError::Exhausted { .. }
+            | StoreError::NotPermitted { .. }
+            | StoreError::Corrupt { .. },
+        )
         | RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
         | RecordError::RevisionDiffers { .. }
+        | RecordError::ClockDiffers { .. }
         | RecordError::NotAllowed(_) => "nothing was stored",
         // The next import judges too.
         RecordError::NotJudged(_) => {

@@ -1,8 +1,12 @@
 //! The program: its file, its flags and its exit statuses.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Output};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Output},
+};
 
-use assay_testkit::{Answer, Receiver, World, notify_file, stderr_text};
+use assay_testkit::{Answer, Receiver, World, notify_file, stderr_text, wait_until};
 
 /// Runs the program with this file.
 pub(crate) fn run(world: &World, text: &str, arguments: &[&str]) -> Output {
@@ -62,4 +66,30 @@ fn a_test_message_arrives_and_a_refused_one_is_an_error() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(printed.contains("127.0.0.1 answers with status 410"), "{printed}");
     assert!(!printed.contains("hidden"), "{printed}");
+}
+
+#[test]
+fn a_service_waits_for_its_database_and_a_single_pass_does_not() {
+    let world = World::new();
+    let text = "[[target]]\nname = \"log\"\nfile = { path = \"/dev/null\", format = \"json\" }\n";
+    let config = notify_file(world.folder.path(), text);
+    let log = world.folder.path().join("log");
+    let command = |arguments: &[&str]| {
+        let mut command = world.cli.command_of("assay-notify", arguments);
+        command
+            .env("ASSAY_DATABASE_URL", "postgresql://a@127.0.0.1:1/a")
+            .arg("--config")
+            .arg(&config)
+            .stderr(fs::File::create(&log).unwrap());
+        command
+    };
+    assert_eq!(command(&["--once"]).status().unwrap().code(), Some(1));
+    let mut service = command(&["--every", "1"]).spawn().unwrap();
+    wait_until("two attempts", || {
+        let log = fs::read_to_string(&log).unwrap();
+        log.matches("the database is unreachable").count() >= 2
+    });
+    let pid = service.id().to_string();
+    assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    assert!(service.wait().unwrap().success());
 }

@@ -248,6 +248,10 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
             error(409, "sharding_differs"),
             ["(409 sharding_differs)", "nothing was stored"],
         ),
+        (
+            error(500, "not_permitted"),
+            ["(500 not_permitted)", "made to answer"],
+        ),
         (error(413, "too_large"), ["(413 too_large)", "nothing was stored"]),
         (
             reply(

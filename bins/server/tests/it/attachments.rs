@@ -1,5 +1,6 @@
 //! The files that a report names, and what its failed tests printed.
 
+use assay_domain::ingest::IngestTerms;
 use serde_json::json;
 
 use crate::{
@@ -47,6 +48,32 @@ fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
     assert!(page.contains("Files of this run, which started"), "{page}");
     assert!(
         !page.contains("<b> shot") && !page.contains("href=\"javascript:"),
+        "{page}"
+    );
+
+    // Anybody may have a public key, so its addresses are texts.
+    let public = ingest.new_key(&IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    });
+    let foreign = WITH_FILES.replace("javascript:alert(1)", "https://evil.test/a.png");
+    let fields = [
+        ("branch", "topic"),
+        ("pullRequest", "7"),
+        ("artifactsUrl", template),
+    ];
+    let answer = ingest.send(&public, &fields, &[("r.xml", foreign.as_bytes())]);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let run = answer.json()["runId"].as_str().unwrap().to_owned();
+    let attempts = ingest.read(&format!("/runs/{run}/tests/cart%20%3E%20pays"));
+    for attachment in attempts["attempts"][0]["attachments"].as_array().unwrap() {
+        assert_eq!(attachment["url"], json!(null), "{attachment}");
+    }
+    let page = pages.page(&format!("/runs/{run}/test?name=cart+%3E+pays"));
+    assert!(
+        page.contains("https://evil.test/a.png")
+            && !page.contains("href=\"https://evil.test")
+            && !page.contains("href=\"https://ci.test"),
         "{page}"
     );
 

@@ -250,6 +250,58 @@ fn an_upload_is_stored_once_the_disk_takes_its_body() {
 }
 
 #[test]
+fn a_full_disk_of_postgres_and_a_right_that_its_login_lacks_are_told_apart() {
+    // As Postgres fails, with its code and its text, in a statement that writes and in one that reads.
+    let full = "could not extend file \"base/5/16397\": No space left on device";
+    for (sqlstate, message, written, read_status, logged) in [
+        ("53100", full, (503, "busy", "no space or memory left"), 503, full),
+        (
+            "42501",
+            "permission denied for table run",
+            (500, "not_permitted", "assay-admin migrate"),
+            500,
+            "SELECT assay_grant_roles();",
+        ),
+    ] {
+        let ingest = IngestServer::new();
+        let send = |key: &str| ingest.send(&ingest.key, &[("runKey", key)], &[("r.xml", FAILS.as_bytes())]);
+        let errors = format!("/api/v1/projects/{}/errors", ingest.project);
+        let read = || ingest.server.client().get(&errors, Some(&ingest.read_key));
+        assert_eq!(send("before").status, 201);
+        ingest.database.execute(&format!(
+            "CREATE FUNCTION fails() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = \
+             '{sqlstate}', MESSAGE = '{message}'; END $$; \
+             CREATE FUNCTION fails_to_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM fails(); END $$; \
+             CREATE TRIGGER fails BEFORE INSERT ON part FOR EACH ROW EXECUTE FUNCTION fails_to_write()"
+        ));
+        let answer = send("after");
+        let (status, word, part) = written;
+        assert_eq!(
+            (answer.status, code(&answer).as_str()),
+            (status, word),
+            "{}",
+            answer.text()
+        );
+        assert!(answer.text().contains(part), "{}", answer.text());
+        assert_eq!(answer.header("retry-after").is_some(), status == 503);
+        ingest.database.execute(
+            "ALTER TABLE signature RENAME TO stored; CREATE VIEW signature AS SELECT * FROM stored WHERE fails(); \
+             GRANT SELECT ON signature TO PUBLIC",
+        );
+        let answer = read();
+        assert_eq!(answer.status, read_status, "{}", answer.text());
+        assert_eq!(answer.header("retry-after").is_some(), read_status == 503);
+        ingest.database.execute(
+            "DROP VIEW signature; ALTER TABLE stored RENAME TO signature; DROP TRIGGER fails ON part; \
+             DROP FUNCTION fails_to_write, fails",
+        );
+        assert_eq!((send("after").status, read().status), (201, 200));
+        let log = ingest.server.log();
+        assert!(log.contains(logged), "{log}");
+    }
+}
+
+#[test]
 fn the_read_api_gives_equal_answers_with_and_without_the_ingest_listener() {
     let ingest = IngestServer::new();
     for (run_key, report) in [("a", PASSES), ("b", FAILS), ("c", PASSES)] {

@@ -1,9 +1,13 @@
 //! The pages over plain HTTP: headers, statuses, sessions.
 
+use assay_access::key::mint;
+use assay_domain::{key::KeyKind, timestamp::Timestamp};
 use assay_testkit::{Client, Server};
 
 use crate::world::World;
 
+/// When the keys of these tests were made.
+const MINTED: Timestamp = Timestamp::from_unix_ms(1_795_000_000_000);
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -56,6 +60,24 @@ fn every_answer_has_the_headers_that_isolate_a_page() {
             Some("public, max-age=31536000, immutable")
         );
     }
+}
+
+#[test]
+fn an_address_that_guesses_keys_waits_and_keys_in_use_sign_in_from_it() {
+    let world = World::new();
+    let sign_in = |key: &str| world.front().post_form("/login", &format!("key={key}"), true);
+    assert_eq!(sign_in(&world.key).status, 303);
+    // A minute may end in between.
+    let statuses: Vec<u16> = (0..70)
+        .map(|_| sign_in(mint(KeyKind::Read, MINTED).0.reveal()).status)
+        .collect();
+    assert!(
+        statuses.starts_with(&[401, 401]) && statuses.contains(&429),
+        "{statuses:?}"
+    );
+    let refused = sign_in(mint(KeyKind::Read, MINTED).0.reveal());
+    assert!(refused.status == 401 || refused.header("retry-after").is_some());
+    assert_eq!(sign_in(&world.key).status, 303);
 }
 
 #[test]

@@ -44,6 +44,17 @@ pub enum RecordError {
         /// The revision of the report.
         reported: String,
     },
+    /// The clock of this machine and that of the store differ, so the report would be stored at a wrong time.
+    #[error(
+        "the server's clock is {} s {} its database's, so nothing was stored; its operator sets both by NTP \
+         (`assay-admin doctor` compares them), then send the report again",
+        .ahead_s.unsigned_abs(),
+        if *.ahead_s > 0 { "ahead of" } else { "behind" }
+    )]
+    ClockDiffers {
+        /// By how many seconds this machine's clock is ahead.
+        ahead_s: i64,
+    },
     /// The rules of the key do not accept it.
     #[error(transparent)]
     NotAllowed(#[from] RuleViolation),

@@ -148,6 +148,10 @@ fn of_the_server() -> Vec<Described> {
         doing: "",
         source: "".into(),
     };
+    let not_permitted = StoreError::NotPermitted {
+        doing: "",
+        source: "".into(),
+    };
     vec![
         (
             Problem::RateLimited { after_s: 1 }.into(),
@@ -163,6 +167,10 @@ fn of_the_server() -> Vec<Described> {
                 after_s: 1,
             },
             "The server has no turn, memory or room for the upload now, or cannot reach its database.",
+        ),
+        (
+            not_permitted.into(),
+            "The server's login lacks a right in its database, so sending it again does not help.",
         ),
         (failed.into(), "The server failed."),
     ]

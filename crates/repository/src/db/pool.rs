@@ -28,6 +28,8 @@ pub struct PoolOptions {
     pub lock_round: Duration,
     /// How long an import tries to reach a database that was lost, with backoff.
     pub reconnect_for: Duration,
+    /// How far the time of an import may be from the clock of Postgres; not checked if absent.
+    pub clocks_within: Option<Duration>,
 }
 
 impl Default for PoolOptions {
@@ -39,6 +41,7 @@ impl Default for PoolOptions {
             idle_timeout: Duration::from_secs(60),
             lock_round: Duration::from_secs(20),
             reconnect_for: Duration::ZERO,
+            clocks_within: None,
         }
     }
 }
@@ -89,22 +92,22 @@ impl WorkError<StoreError> {
     /// The error for callers without diesel, with diesel's error as its source.
     pub(crate) fn during(self, doing: &'static str) -> StoreError {
         match self {
-            Self::Query(error) => StoreError::Failed {
-                doing,
-                source: Box::new(error),
-            },
+            Self::Query(error) => failed(doing, error),
             Self::Refused(refused) => refused,
         }
     }
 
     /// The opposite of [`Self::during`]: whether the connection is dead is known from diesel's own error only.
     pub(crate) fn of_read(error: StoreError) -> Self {
-        let StoreError::Failed { doing, source } = error else {
-            return Self::Refused(error);
-        };
-        match source.downcast::<QueryError>() {
-            Ok(error) => Self::Query(*error),
-            Err(source) => Self::Refused(StoreError::Failed { doing, source }),
+        match error {
+            StoreError::Failed { doing, source } => match source.downcast::<QueryError>() {
+                Ok(error) => Self::Query(*error),
+                Err(source) => Self::Refused(StoreError::Failed { doing, source }),
+            },
+            other @ (StoreError::Unreachable(_)
+            | StoreError::Exhausted { .. }
+            | StoreError::NotPermitted { .. }
+            | StoreError::Corrupt { .. }) => Self::Refused(other),
         }
     }
 }
@@ -165,11 +168,7 @@ impl Postgres {
             WorkError::Query(error) if is_dead(&mut connection, &error) => {
                 StoreError::Unreachable(Box::new(error)).into()
             }
-            WorkError::Query(error) => StoreError::Failed {
-                doing,
-                source: Box::new(error),
-            }
-            .into(),
+            WorkError::Query(error) => failed(doing, error).into(),
         })
     }
 
@@ -221,6 +220,32 @@ struct Session {
 impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
         prepare(connection, self.statement_timeout, self.idle_timeout)
+    }
+}
+
+/// What Postgres writes if it has no disk space or memory (class 53 of its codes). diesel does not show the code, so a
+/// Postgres with messages in another language fails without this distinction.
+const EXHAUSTED: [&str; 5] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "temporary file size exceeds",
+    "out of memory",
+    "out of shared memory",
+];
+
+/// The error of a failed statement, with diesel's error as its source.
+fn failed(doing: &'static str, error: QueryError) -> StoreError {
+    let message = match &error {
+        QueryError::DatabaseError(_, details) => details.message(),
+        _ => "",
+    };
+    let is_exhausted = EXHAUSTED.iter().any(|text| message.contains(text));
+    let is_refused = message.starts_with("permission denied");
+    let source = Box::new(error);
+    match (is_exhausted, is_refused) {
+        (true, _) => StoreError::Exhausted { doing, source },
+        (false, true) => StoreError::NotPermitted { doing, source },
+        (false, false) => StoreError::Failed { doing, source },
     }
 }
 

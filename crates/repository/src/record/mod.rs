@@ -36,7 +36,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{PgConnection, QueryResult};
+use diesel::{PgConnection, QueryResult, RunQueryDsl as _, define_sql_function, sql_types::Timestamptz};
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
@@ -64,6 +64,11 @@ use turn::LockedProject;
 use verdict::ImportChanges;
 use work::{ImportStart, Work};
 
+define_sql_function! {
+    /// The time now, by the clock of Postgres.
+    fn clock_timestamp() -> Timestamptz;
+}
+
 impl Recorder for Database {
     fn stores_stable_names(&self, project: ProjectId) -> Result<bool, RecordError> {
         self.on_primary("reading how a project names its tests", |connection| {
@@ -81,9 +86,11 @@ impl Recorder for Database {
         let began = ImportStart::at(now);
         let before = self.with_reconnects(|| {
             let mark = self.on_primary("reading a project", |connection| {
-                Ok::<_, WorkError<StoreError>>(Mark::find(connection, project.0)?)
+                self.compare_clocks(connection, now)?;
+                Mark::find(connection, project.0)?
+                    .ok_or_else(|| WorkError::Refused(RecordError::NoProject(project)))
             })?;
-            mark.ok_or(RecordError::NoProject(project))
+            Ok(mark)
         })?;
         let import = Import {
             project: project.0,
@@ -133,6 +140,25 @@ impl Recorder for Database {
 }
 
 impl Database {
+    /// Checks that the time of an import is near the clock of Postgres.
+    fn compare_clocks(
+        &self,
+        connection: &mut PgConnection,
+        now: Timestamp,
+    ) -> Result<(), WorkError<RecordError>> {
+        let Some(within) = self.options.clocks_within else {
+            return Ok(());
+        };
+        let At(clock) = diesel::select(clock_timestamp()).get_result(connection)?;
+        let ahead_ms = now.since_ms(clock);
+        match u128::from(ahead_ms.unsigned_abs()) <= within.as_millis() {
+            true => Ok(()),
+            false => Err(WorkError::Refused(RecordError::ClockDiffers {
+                ahead_s: ahead_ms / 1_000,
+            })),
+        }
+    }
+
     /// Counts the rows of each project again if a report made its project outgrow the statistics of Postgres.
     fn count_outgrown(&self, judgement: &PendingJudgement) {
         if let Some(run_start) = judgement.outgrown
@@ -151,6 +177,7 @@ fn not_judged(error: RecordError) -> RecordError {
         other @ (RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
         | RecordError::RevisionDiffers { .. }
+        | RecordError::ClockDiffers { .. }
         | RecordError::NotAllowed(_)
         | RecordError::NotJudged(_)) => other,
     }

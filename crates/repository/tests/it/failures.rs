@@ -2,7 +2,11 @@
 
 use std::{thread, time::Duration};
 
-use assay_domain::store::{RecordError, Store, StoreError};
+use assay_domain::{
+    rules::RecordingRules,
+    store::{RecordError, Recorder as _, Store, StoreError},
+    timestamp::Timestamp,
+};
 use assay_repository::{Database, PoolOptions};
 
 use crate::fixture::*;
@@ -134,4 +138,35 @@ fn an_unknown_stored_word_is_named_in_the_error() {
         world.final_results(&[result_key(0, 1, NOW)]),
         Err(StoreError::Corrupt { .. })
     ));
+}
+
+#[test]
+fn a_report_is_refused_while_the_clocks_of_server_and_postgres_differ() {
+    let world = World::new();
+    let options = PoolOptions {
+        clocks_within: Some(Duration::from_secs(120)),
+        ..PoolOptions::default()
+    };
+    let store = Database::connect(world.database.url(), options).unwrap();
+    let now = Timestamp::from(time::OffsetDateTime::now_utc());
+    let store_at = |seconds: i64| {
+        let now = now.plus_ms(seconds * 1_000);
+        store.store_under(
+            world.project.id,
+            &report("a").test("x", "p"),
+            RecordingRules::Unrestricted,
+            now,
+        )
+    };
+    for (seconds, word) in [
+        (600, "s ahead of its database's"),
+        (-600, "s behind its database's"),
+    ] {
+        let refused = store_at(seconds).unwrap_err();
+        assert!(
+            matches!(refused, RecordError::ClockDiffers { .. }) && refused.to_string().contains(word),
+            "{refused}"
+        );
+    }
+    store_at(0).unwrap();
 }
