@@ -27,11 +27,10 @@ pub use answer::{
     Breakage, CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors,
     StableState,
 };
-pub use evidence::runs_elsewhere;
 pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, combined, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
-pub use new_test::own_new_tests;
+pub use new_test::{own_new_tests, runs_elsewhere};
 pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;
 

@@ -601,8 +601,7 @@ fn the_image_has_tls_to_postgres_a_layer_of_dependencies_no_root_and_a_health_ch
     };
     // Dependencies are built before the sources are copied, by the same options.
     let (dependencies, sources) = build.split_once("\nCOPY . .\n").unwrap();
-    let features =
-        "--release --locked --features \"$FEATURES\" --bin assay-server --bin assay-admin --bin assay-notify";
+    let features = "--profile dist --locked --features \"$FEATURES\" --bin assay-server --bin assay-admin --bin assay-notify";
     assert!(dependencies.contains("\nENV FEATURES=assay-repository/tls-vendored\n"));
     assert!(dependencies.contains(&format!("cargo chef cook {features}")));
     assert!(sources.contains(&format!("cargo build {features}")));

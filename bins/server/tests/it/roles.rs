@@ -286,7 +286,7 @@ fn the_notifiers_login_sends_messages_and_sees_no_key() {
         let other = Login::new(&world.database, group);
         for sql in [
             "SELECT 1 FROM message",
-            "SELECT 1 FROM edge",
+            "SELECT settled FROM edge",
             "UPDATE project SET chat_served = NULL",
         ] {
             assert!(!other.is_allowed(sql), "{group}: {sql}");

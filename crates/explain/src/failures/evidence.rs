@@ -76,22 +76,3 @@ fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord
         Cause::Unclear => 0,
     }
 }
-
-/// The number of runs on other branches in which the test ran before its failure. For a failure on the stable branch,
-/// all earlier runs count.
-pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
-    let Some(here) = history.runs.get(failure.run_index) else {
-        return 0;
-    };
-    let is_stable = failure.facts.on_stable;
-    let elsewhere = history.runs.iter().filter(|other| {
-        other.run.number != here.run.number
-            && other.run.started_at <= here.run.started_at
-            && (is_stable || other.run.branch != here.run.branch)
-            && other.ran(failure.test)
-    });
-    let mut numbers: Vec<i32> = elsewhere.map(|other| other.run.number).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    u32::try_from(numbers.len()).unwrap_or(u32::MAX)
-}

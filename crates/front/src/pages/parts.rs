@@ -133,7 +133,7 @@ pub(super) fn ended(run: &RunRow) -> &'static str {
 /// The newest commit of these runs with the outcome of all its suites, such as `commit 3fa9c1d2, failed in 1 of 2 suites`.
 /// A run without a commit stands for itself.
 pub(super) fn newest_commit(project: ProjectId, newest_first: &[&RunRow], now: Timestamp) -> Option<Markup> {
-    let newest_first = newest_first.iter().map(|run| RunRow::clone(run)).collect();
+    let newest_first = newest_first.iter().copied().cloned().collect();
     let suites = joined(newest_first)?.runs;
     let newest = suites.first()?;
     let number = |status| suites.iter().filter(|run| run.status == status).count();

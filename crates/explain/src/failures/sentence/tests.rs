@@ -108,9 +108,9 @@ fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
     assert_eq!(
         unclear,
         format!(
-            "{outside}; failures on several variants began at 2 earlier revisions on main, and lasted after 1 of them, or {}; \
+            "{broke}, or {}; failures on several variants began at 2 earlier revisions on main, and lasted after 1 of them; \
              run it again",
-            super::uncapitalized(broke)
+            super::uncapitalized(outside)
         )
     );
 }
