@@ -73,8 +73,7 @@ fn run(config: Config) -> anyhow::Result<()> {
     // Signals are not caught yet, so that Ctrl-C ends the question and the package manager.
     if config.demo {
         let settings = startup::cluster_settings();
-        let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-        let consent = match (config.install, is_ci) {
+        let consent = match (config.install, startup::is_in_ci()) {
             (true, _) => Consent::Given,
             (false, true) => Consent::InCi,
             (false, false) => Consent::Asked,

@@ -135,6 +135,15 @@ fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
     Ok(cluster)
 }
 
+/// Whether a job of CI runs the program.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a program reads the environment, here only"
+)]
+pub(crate) fn is_in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
 /// The settings of the private cluster, with the values of `PG_BIN` and `PATH`.
 #[expect(
     clippy::disallowed_methods,

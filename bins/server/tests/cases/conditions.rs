@@ -22,13 +22,12 @@ pub(crate) fn holds(condition: &str, want: &Value, outcome: &Outcome<'_>) -> boo
             let mut all = all.as_object().expect("an object of conditions").iter();
             all.all(|(condition, want)| holds(condition, want, outcome))
         }),
-        "refused" => !last.succeeded == (want == true),
+        "refused" => last.succeeded != (want == true),
         "says" => matches(&format!("re:{}", word(want)), &last.errors),
         "warned" => {
             let mut answers = outcome.answers.iter();
             let has_warned = answers.any(|answer| {
-                list(&answer.json["warnings"]).first().is_some()
-                    || answer.errors.to_lowercase().contains("warning")
+                !list(&answer.json["warnings"]).is_empty() || answer.errors.to_lowercase().contains("warning")
             });
             has_warned == (want == true)
         }
@@ -73,7 +72,7 @@ pub(crate) fn holds(condition: &str, want: &Value, outcome: &Outcome<'_>) -> boo
                 time::OffsetDateTime::parse(word(&run.detail["run"]["startedAt"]), format).expect("a time");
             ((now - start).abs() < time::Duration::DAY) == (want == true)
         }),
-        "incomplete" => of_newest(&|run| !run.failures["incomplete"].is_null() == (want == true)),
+        "incomplete" => of_newest(&|run| run.failures["incomplete"].is_null() != (want == true)),
         "stored" => list(want)
             .iter()
             .all(|name| tests().any(|test| matches(word(name), &test.name))),

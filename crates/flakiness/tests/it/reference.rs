@@ -489,7 +489,6 @@ pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
 }
 
 fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliable: f64, other: f64) -> Plain {
-    type Chain = (String, Option<String>);
     let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
     // The filter. The last hypothesis is a reliable test that changes break often.
     let theta = |k: usize| THETA[k % 11];
@@ -713,13 +712,17 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     let variants: Vec<&str> = log_by_variant.keys().copied().collect();
     let is_reliable = |k: usize| matches!(k, 0 | 11);
     let mut explanations: Vec<(f64, bool, f64)> = Vec::new();
-    for k in 0..HYPOTHESES {
+    for (k, weight) in w.iter().enumerate() {
         let everywhere = if is_reliable(k) || variants.len() == 1 {
             1.0
         } else {
             0.7
         };
-        explanations.push((f64::ln(everywhere * w[k]) + log_of_all, is_reliable(k), theta(k)));
+        explanations.push((
+            f64::ln(everywhere * weight) + log_of_all,
+            is_reliable(k),
+            theta(k),
+        ));
     }
     for variant in variants.iter().filter(|_| variants.len() > 1) {
         let (here, log_here) = posterior(&|other| other == *variant, &prior_on_variant);
@@ -946,9 +949,15 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
 }
 
+/// A result of a test: its run, the chain, the letter and the failed attempts.
+type Own<'a> = (&'a Row, &'a Chain, char, u32);
+
+/// A variant and a branch.
+pub(crate) type Chain = (String, Option<String>);
+
 /// Whether the test fails in most hours of the weekends, or in one hour of the day, on three days or more, and at no other
 /// time, which is unlikely by chance.
-fn is_by_calendar(own: &[(&Row, &(String, Option<String>), char, u32)], test: u32) -> bool {
+fn is_by_calendar(own: &[Own<'_>], test: u32) -> bool {
     let counted = own.iter().filter(|(row, ..)| row.counts(test));
     let hours = |failed: bool| -> BTreeSet<i64> {
         let rows = counted

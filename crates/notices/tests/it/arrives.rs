@@ -28,7 +28,6 @@ fn messages(tests: usize, minutes: i64, steps: &[Step], digest: Option<DigestTim
             world.pass_with(&inbox, digest.clone(), &|| at.plus_ms(after * MINUTE));
         }
         for (_, content) in inbox.lock().unwrap().drain(..) {
-            println!("{number}: {}", text::plain(&content));
             told.push((number, text::plain(&content)));
         }
     }

@@ -235,9 +235,10 @@ const EXHAUSTED: [&str; 5] = [
 
 /// The error of a failed statement, with diesel's error as its source.
 fn failed(doing: &'static str, error: QueryError) -> StoreError {
-    let message = match &error {
-        QueryError::DatabaseError(_, details) => details.message(),
-        _ => "",
+    let message = if let QueryError::DatabaseError(_, details) = &error {
+        details.message()
+    } else {
+        ""
     };
     let is_exhausted = EXHAUSTED.iter().any(|text| message.contains(text));
     let is_refused = message.starts_with("permission denied");

@@ -36,7 +36,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{PgConnection, QueryResult, RunQueryDsl as _, define_sql_function, sql_types::Timestamptz};
+use diesel::{PgConnection, QueryResult, RunQueryDsl as _, define_sql_function};
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;

@@ -148,6 +148,10 @@ fn a_report_is_refused_while_the_clocks_of_server_and_postgres_differ() {
         ..PoolOptions::default()
     };
     let store = Database::connect(world.database.url(), options).unwrap();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock of the machine is compared with Postgres"
+    )]
     let now = Timestamp::from(time::OffsetDateTime::now_utc());
     let store_at = |seconds: i64| {
         let now = now.plus_ms(seconds * 1_000);

@@ -29,7 +29,7 @@ pub(super) fn one_rate(
     // is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 7]> = BTreeMap::new();
     // P(broken) of each chain after its failures, each with its time.
-    let mut red_before: BTreeMap<(String, Option<String>), Vec<(i64, f64)>> = BTreeMap::new();
+    let mut red_before: BTreeMap<crate::reference::Chain, Vec<(i64, f64)>> = BTreeMap::new();
     let mut log = 0.0;
     // Flake, crowd, drift, before, earlier, this, outage of this revision, outage of an earlier one.
     let mut parts: Vec<[f64; 8]> = Vec::new();
