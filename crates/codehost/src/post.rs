@@ -30,24 +30,36 @@ pub enum Outcome {
 
 /// Posts a comment: one request to find the earlier one, and one to write. A job that creates the comment searches once
 /// more, because another job may have created one at the same time; the oldest stays. A comment is deleted only after
-/// the one that replaces it exists.
+/// the one that replaces it exists, and a comment that replaces others is never deleted in their favour.
 pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostError> {
-    let mut earlier = keep_oldest(host, find(host, comment)?)?;
-    let is_new = match &earlier {
-        None if comment.clean => return Ok(Outcome::Silent),
-        None => true,
-        Some(earlier) => !comment.is_older_than(&earlier.body) && comment.begins_to_block(&earlier.body),
+    let mut own = find(host, comment)?;
+    if own.is_empty() && comment.clean {
+        return Ok(Outcome::Silent);
+    }
+    let is_replaced = |existing: &ExistingComment| {
+        !comment.is_older_than(&existing.body) && comment.begins_to_block(&existing.body)
     };
-    if is_new {
+    if own.iter().all(is_replaced) {
         host.create(&comment.markdown)?;
-        if let Some(earlier) = earlier {
-            delete(host, earlier.id)?;
+        for replaced in own {
+            delete(host, replaced.id)?;
         }
-        let own = find(host, comment)?;
+        own = find(host, comment)?;
         if own.len() <= 1 {
             return Ok(Outcome::Created);
         }
-        earlier = keep_oldest(host, own)?;
+    }
+    let kept = own
+        .iter()
+        .position(|existing| !is_replaced(existing))
+        .unwrap_or(0);
+    let mut earlier = None;
+    for (place, existing) in own.into_iter().enumerate() {
+        if place == kept {
+            earlier = Some(existing);
+        } else {
+            delete(host, existing.id)?;
+        }
     }
     let Some(earlier) = earlier else {
         return Ok(Outcome::Created);
@@ -57,19 +69,6 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
     }
     host.edit(earlier.id, &comment.markdown)?;
     Ok(Outcome::Edited)
-}
-
-/// Deletes all comments but the oldest, and returns that one.
-fn keep_oldest<H: CodeHost>(
-    host: &H,
-    own: Vec<ExistingComment>,
-) -> Result<Option<ExistingComment>, PostError> {
-    let mut own = own.into_iter();
-    let oldest = own.next();
-    for duplicate in own {
-        delete(host, duplicate.id)?;
-    }
-    Ok(oldest)
 }
 
 fn delete<H: CodeHost>(host: &H, id: u64) -> Result<(), PostError> {

@@ -5,7 +5,7 @@
 //! has no retries inside a report: its results of one name are executions, and one that failed fails the test.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -265,8 +265,8 @@ fn of_testng(results: impl Iterator<Item = (Vec<Attempt>, bool)>) -> Vec<Vec<Att
 }
 
 /// Joins the cases of a suite of pytest that are parts or earlier attempts of others. It writes a failure of a test and
-/// one of its teardown as two cases. pytest-rerunfailures writes a failed attempt that is run again as an empty case, which
-/// the header does not count. xdist's `--dist=each` runs all tests equally often instead, and the header counts each.
+/// one of its teardown as two cases. pytest-rerunfailures writes a failed attempt that is run again as an empty case. xdist's
+/// `--dist=each` runs all tests equally often instead. For a single test the header decides, which does not count reruns.
 fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
     let mut joined: Vec<RepeatedResult> = Vec::with_capacity(results.len());
     let mut places: HashMap<LocatedTest, Vec<usize>> = HashMap::new();
@@ -283,7 +283,12 @@ fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
         places.push(joined.len());
         joined.push(result);
     }
-    if counted > 0 && u64::try_from(joined.len()).is_ok_and(|cases| cases > counted) {
+    let counts: HashSet<usize> = places.values().map(Vec::len).collect();
+    let has_only_one = places.len() == 1;
+    let is_counted = u64::try_from(joined.len()).is_ok_and(|cases| cases <= counted);
+    if has_only_one && is_counted {
+        joined.iter_mut().for_each(|result| result.has_line = false);
+    } else if counts.len() > 1 || has_only_one {
         for pair in places.values().flat_map(|places| places.windows(2)) {
             let [earlier, later] = *pair else { continue };
             let Some(earlier) = joined

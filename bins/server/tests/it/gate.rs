@@ -106,8 +106,8 @@ fn an_upload_may_request_the_causes_of_its_failures() {
     assert!(of(&answer, "odd")["firstFailedAt"].is_string(), "{answer}");
     assert_eq!(of(&answer, "old")["cause"], "broken_before", "{answer}");
     assert_eq!(of(&answer, "brand new")["runsElsewhere"], 0, "{answer}");
-    // A clean test that fails for the first time on a branch is run again before it blocks.
-    assert_eq!(answer["failures"]["gate"]["action"], "rerun");
+    // A new test that fails is the branch's own.
+    assert_eq!(answer["failures"]["gate"]["action"], "block");
     assert_eq!(ingest.read("/runs")["total"], 20);
     let new = &answer["failures"]["newTests"];
     assert_eq!(

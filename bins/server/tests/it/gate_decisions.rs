@@ -190,7 +190,7 @@ fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
     assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
     let page = pages.run(&run, "");
     assert!(
-        page.contains("The gate excused 1 of 1 failed test of the run and let it pass, "),
+        page.contains("The gate excused 1 of 1 failed test of the run and let it pass."),
         "{page}"
     );
     assert!(page.contains(MARK), "{page}");

@@ -73,6 +73,7 @@ fn a_renamed_test_keeps_its_history_until_the_line_is_removed() {
     let pair = json!({
         "from": {"name": "cart > pays", "filePath": "cart.test.ts"},
         "to": {"name": "cart > pays by card", "filePath": "shop/cart.test.ts"},
+        "guessed": false,
     });
     // Only the first run with the new name renamed the test.
     for (run, expected) in [(first, json!([pair])), (second, json!([]))] {

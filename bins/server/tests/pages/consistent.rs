@@ -292,14 +292,18 @@ impl<'w> Reader<'w> {
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": "explain_failures", "arguments": arguments},
         });
-        let text = self.browser.run(&format!(
-            "return fetch('/mcp', {{method: 'POST', headers: {{Authorization: 'Bearer {}', 'Content-Type': 'application/json', \
-             Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2025-11-25'}}, body: {}}}) \
-             .then((answer) => answer.json()).then((answer) => answer.result.content[0].text)",
-            self.key,
-            Value::from(message.to_string())
-        ));
-        serde_json::from_str(text.as_str().unwrap()).unwrap()
+        let address = self.browser.address();
+        let base: Vec<&str> = address.splitn(4, '/').take(3).collect();
+        let authorization = format!("Bearer {}", self.key);
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2025-11-25"),
+        ];
+        let answer = Client::new(base.join("/")).post_json("/mcp", &headers, &message);
+        let text = answer.json()["result"]["content"][0]["text"].clone();
+        let text = text.as_str().unwrap_or_else(|| panic!("{}", answer.text()));
+        serde_json::from_str(text).unwrap()
     }
 
     /// The newest commit of the overview is not called passed while a suite of it failed.
@@ -350,7 +354,10 @@ fn no_page_of_the_demonstration_contradicts_another() {
     let mut command = Command::new(program("assay-server"));
     command.arg("--demo").current_dir(folder.path());
     let front = free_address();
-    let mut server = crate::demo::Demonstration(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
+    let mut server = crate::demo::Demonstration(Server::launch(
+        command,
+        &[("ASSAY_FRONT_LISTEN", &front), ("ASSAY_RATE_LIMIT", "0")],
+    ));
     server.0.ready();
     server.0.wait_for_log("Stop with Ctrl-C.");
     let log = server.0.log();

@@ -86,5 +86,5 @@ impl GatedRun {
 }
 
 /// Sentences of the page.
-pub(crate) const EXCUSED: &str = "The gate excused 1 of 1 failed test of the run and let it pass, ";
-pub(crate) const BLOCKED: &str = "The gate excused 0 of 1 failed test of the run and did not let it pass, ";
+pub(crate) const EXCUSED: &str = "The gate excused 1 of 1 failed test of the run and let it pass.";
+pub(crate) const BLOCKED: &str = "The gate excused 0 of 1 failed test of the run and did not let it pass.";

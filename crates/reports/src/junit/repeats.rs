@@ -56,10 +56,15 @@ impl Repeats {
             test,
             attempts,
             attributes: case.attributes,
-            has_line: case.has_line && (tool != Tool::Pytest || suite.is_of_old_pytest),
+            has_line: case.has_line,
             has_reason: case.is_skipped_for_reason(),
         };
-        self.retries.add(tool, suite.number, suite.header.tests, result);
+        let counted = if suite.is_of_old_pytest {
+            0
+        } else {
+            suite.header.tests
+        };
+        self.retries.add(tool, suite.number, counted, result);
     }
 
     fn add_execution(&mut self, by_go: bool, test: LocatedTest, attempts: Vec<Attempt>) {

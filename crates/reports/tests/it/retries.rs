@@ -175,7 +175,8 @@ fn a_repeated_case_is_a_retry_by_the_shape_that_its_tool_documents() {
             "P F",
         ),
         // gotestsum lists failed tests first.
-        ("go", gotestsum, "TestA F, TestA P, TestB P", "FP"),
+        ("go", gotestsum, "TestA F, TestB P, TestA P", "FP"),
+        ("go", gotestsum, "TestA F, TestA P, TestB P", "P F"),
         ("go", gotestsum, "TestA F, TestA P, TestB P, TestB P", "P F"),
         (
             "go",
