@@ -170,9 +170,8 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
     /// Adds a part after all earlier ones.
     fn add(&mut self, index: usize, part: &SlotPart<'a, T>) {
         let reran = self.groups_that_it_reran(part);
-        let legs = legs_of(&self.groups, part, |group| {
-            part.sender.is_later_job_than(group.sender)
-        });
+        let legs = self.legs(part);
+        let again = self.parts_of_legs(part, &legs);
         let commands = (0..).zip(&self.groups);
         let commands = commands.filter(|(_, group)| part.sender.is_later_command_than(group.sender));
         let named: BTreeSet<usize> = commands
@@ -195,7 +194,7 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         let left_failed = self.left_failed(part, &continues);
         let mut beside = BTreeSet::new();
         for (test, statuses) in &part.tests {
-            let is_told_apart = self.all_legs_ran_again(part, &legs, test);
+            let is_told_apart = self.all_legs_ran_again(&legs, &again, test);
             let can_continue =
                 |group: usize| named.contains(&group) || is_told_apart && legs.contains(&group);
             let chains = self.chains.entry(*test).or_default();
@@ -297,23 +296,27 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         })
     }
 
+    /// The parts of this attempt that may be of the same legs; empty if there is only one leg, which needs no comparison.
+    fn parts_of_legs(&self, part: &SlotPart<'_, T>, legs: &BTreeSet<usize>) -> Vec<&'a SlotPart<'a, T>> {
+        let is_beside = |other: &&SlotPart<'_, T>| {
+            legs.len() > 1
+                && part.sender.job == other.sender.job
+                && part.sender.attempt == other.sender.attempt
+                && !self.legs(other).is_disjoint(legs)
+        };
+        self.parts.iter().filter(is_beside).collect()
+    }
+
     /// Whether at least as many parts of this attempt have the test as there were legs with it in any earlier attempt.
     /// Otherwise a leg may be missing, and another leg does not answer for it.
-    fn all_legs_ran_again(&self, part: &SlotPart<'_, T>, legs: &BTreeSet<usize>, test: &T) -> bool {
+    fn all_legs_ran_again(&self, legs: &BTreeSet<usize>, again: &[&SlotPart<'_, T>], test: &T) -> bool {
         let mut earlier: BTreeMap<u64, usize> = BTreeMap::new();
         let groups = legs.iter().filter_map(|leg| self.groups.get(*leg));
         for group in groups.filter(|group| group.tests.contains(test)) {
             *earlier.entry(group.sender.attempt.of_job).or_default() += 1;
         }
         let most = earlier.into_values().max().unwrap_or_default();
-        let is_beside = |other: &&SlotPart<'_, T>| {
-            let (own, other_sender) = (part.sender, other.sender);
-            own.job == other_sender.job
-                && own.attempt == other_sender.attempt
-                && other.tests.contains_key(test)
-                && !self.legs(other).is_disjoint(legs)
-        };
-        most < 2 || self.parts.iter().filter(is_beside).count() >= most
+        most < 2 || again.iter().filter(|part| part.tests.contains_key(test)).count() >= most
     }
 }
 
