@@ -12,8 +12,8 @@ use crate::{
 
 const TYPE_ERROR: Option<&str> = Some("TypeError: tax is not a function");
 
-/// A runner that writes the next prepared report each time, the last one again and again, and records its arguments. It
-/// hangs where it is told to.
+/// A runner that writes the next prepared report each time, the last one again and again, and records its arguments. A
+/// test can make it hang.
 const RUNNER: &str = "#!/bin/sh
 echo \"$@\" >> calls
 call=$(wc -l < calls | tr -d ' ')

@@ -33,7 +33,7 @@ pub(crate) struct Failures {
 }
 
 /// The fewest runs that show that executions of one name are rows of a table. Two repetitions that fail with a probability
-/// of one half each agree in so many runs with a probability of .016.
+/// of one half each agree in six runs with a probability of .016.
 const ROWS_FROM: usize = 6;
 
 impl Failures {
