@@ -1,6 +1,6 @@
 //! The command line as a whole. Each group's arguments are defined beside its command.
 
-use assay_console::{completions::CompletionsArgs, man::ManArgs};
+use assay_cli_terminal::{completions::CompletionsArgs, man::ManArgs};
 use clap::{Parser, Subcommand};
 
 use crate::{
@@ -76,7 +76,7 @@ Examples:
 
 #[cfg(test)]
 mod tests {
-    use assay_console::Program;
+    use assay_cli_terminal::Program;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_console::{message, retry::Backoff};
+use assay_cli_terminal::{message, retry::Backoff};
 use assay_domain::store::StoreError;
 use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};

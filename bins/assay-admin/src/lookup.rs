@@ -1,7 +1,7 @@
 //! Organizations, projects and keys, named by id or by an unambiguous name.
 
 use anyhow::{anyhow, bail};
-use assay_console::suggest::closest;
+use assay_cli_terminal::suggest::closest;
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
     project::{Organization, ProjectEntry},

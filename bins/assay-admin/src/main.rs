@@ -1,9 +1,11 @@
 //! `assay-admin`: administers the database, and imports reports into it.
 
+mod archive;
 mod cli;
 mod clock;
 mod commands;
 mod database;
+mod doctor;
 mod environment;
 mod global;
 mod lookup;
@@ -12,9 +14,9 @@ mod values;
 
 use std::process::ExitCode;
 
-use assay_console::Program;
+use assay_cli_terminal::Program;
 
 fn main() -> ExitCode {
-    assay_sources::clocks::read_utc_offset();
-    assay_console::main(Program::AssayAdmin, commands::run, assay_diagnosis::advice::of)
+    assay_cli_local::sources::clocks::read_utc_offset();
+    assay_cli_terminal::main(Program::AssayAdmin, commands::run, doctor::advice::of)
 }

@@ -1,6 +1,7 @@
 //! Makes keys.
 
 use anyhow::ensure;
+use assay_domain::key::{SecretKey, mint};
 use assay_domain::{
     id::KeyId,
     ingest::IngestTerms,
@@ -9,7 +10,6 @@ use assay_domain::{
     store::Administration,
     timestamp::Timestamp,
 };
-use assay_keys::key::{SecretKey, mint};
 
 /// Makes a read key of an organization. Returns its id and its text, which the database does not have.
 pub(crate) fn read_key(

@@ -1,10 +1,10 @@
 //! Values of flags, parsed once at the edge.
 
-pub(crate) use assay_console::values::duration;
+pub(crate) use assay_cli_local::sources::values::name;
+pub(crate) use assay_cli_terminal::values::duration;
+use assay_domain::key::Lifetime;
 use assay_domain::{plan::Plan, settings::ChatEvent};
 use assay_ingest::BadText;
-use assay_keys::lifetime::Lifetime;
-pub(crate) use assay_sources::values::name;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Longest name of a key, in characters.

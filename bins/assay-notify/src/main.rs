@@ -4,6 +4,7 @@ mod cli;
 mod clock;
 mod database;
 mod run;
+mod targets;
 
 use std::process::ExitCode;
 
@@ -16,8 +17,8 @@ const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    assay_logging::start(&cli.log, None);
-    let targets = match assay_targets::read(&cli.config) {
+    assay_service_log::start(&cli.log, None);
+    let targets = match targets::read(&cli.config) {
         Ok(targets) => targets,
         Err(error) => {
             eprintln!("assay-notify: {error}");

@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use assay_answers::links::PublicPages;
 use assay_domain::store::StoreError;
-use assay_explain::links::PublicPages;
 use assay_flakiness::Engine;
-use assay_notices::{Notifier, Outgoing, Sending, Target, test_message, text};
+use assay_messages::{Notifier, Outgoing, Sending, Target, test_message, text};
 use assay_repository::{Database, OutboxLock};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},

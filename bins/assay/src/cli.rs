@@ -1,6 +1,6 @@
 //! The command line as a whole. Each command's arguments are defined beside it.
 
-use assay_console::{completions::CompletionsArgs, man::ManArgs};
+use assay_cli_terminal::{completions::CompletionsArgs, man::ManArgs};
 use clap::{Parser, Subcommand};
 
 use crate::{
@@ -56,7 +56,7 @@ pub(crate) enum Command {
 
 #[cfg(test)]
 mod tests {
-    use assay_console::Program;
+    use assay_cli_terminal::Program;
 
     use super::*;
 

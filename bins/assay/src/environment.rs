@@ -67,7 +67,7 @@ pub(crate) fn secrets() -> Vec<OsString> {
     let is_secret = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("ASSAY_")
-            || assay_codehost::TOKENS.contains(&&*name)
+            || assay_cli_remote::codehost::TOKENS.contains(&&*name)
             || TOKENS_OF_CI.contains(&&*name)
     };
     std::env::vars_os()

@@ -1,6 +1,6 @@
 //! Errors that are printed before the command ends, and advice on errors.
 
-use assay_client::server::UploadError;
+use assay_cli_remote::server::server::UploadError;
 
 /// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
@@ -10,5 +10,5 @@ pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
 
 /// Prints an error that does not end the command.
 pub(crate) fn print(error: &anyhow::Error) {
-    assay_console::errors::print(error, advice(error));
+    assay_cli_terminal::errors::print(error, advice(error));
 }

@@ -17,9 +17,9 @@ mod values;
 
 use std::process::ExitCode;
 
-use assay_console::Program;
+use assay_cli_terminal::Program;
 
 fn main() -> ExitCode {
-    assay_sources::clocks::read_utc_offset();
-    assay_console::main(Program::Assay, commands::run, errors::advice)
+    assay_cli_local::sources::clocks::read_utc_offset();
+    assay_cli_terminal::main(Program::Assay, commands::run, errors::advice)
 }

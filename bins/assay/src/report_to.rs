@@ -2,9 +2,9 @@
 
 use std::{path::Path, time::Instant};
 
-use assay_client::{annotation, http, server::Server};
-use assay_codehost::{Comment, Job, Line};
-use assay_console::{
+use assay_cli_remote::codehost::{Comment, Job, Line};
+use assay_cli_remote::server::{annotation, http, server::Server};
+use assay_cli_terminal::{
     message,
     retry::{self, Backoff},
 };
@@ -52,7 +52,7 @@ fn report_run(
         variable: &environment::variable,
         deadline,
         json,
-        files: &|| assay_sources::owners::tracked(Path::new(".")).unwrap_or_default(),
+        files: &|| assay_cli_local::sources::owners::tracked(Path::new(".")).unwrap_or_default(),
     };
     for line in job.report(flags.report_to, &run.to_string(), &comment, &mut compose) {
         match line {

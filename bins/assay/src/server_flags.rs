@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use assay_client::{address::Address, read_api::ReadApi};
-use assay_console::{misuse::Misuse, values::duration};
+use assay_cli_remote::server::{address::Address, read_api::ReadApi};
+use assay_cli_terminal::{misuse::Misuse, values::duration};
 use clap::Args;
 
 use crate::environment;

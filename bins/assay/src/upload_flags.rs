@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use assay_client::{
+use assay_cli_local::sources::report_flags::ReportFlags;
+use assay_cli_remote::codehost::ReportTo;
+use assay_cli_remote::server::{
     address::{MissingSetting, Settings},
     annotation,
     server::Server,
 };
-use assay_codehost::ReportTo;
-use assay_console::misuse::Misuse;
+use assay_cli_terminal::misuse::Misuse;
 use assay_domain::run::CiProvider;
-use assay_sources::report_flags::ReportFlags;
 use clap::Args;
 
 use crate::{environment, server_flags::ConnectionFlags};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_console::values::age;
+use assay_cli_terminal::values::age;
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// A time of less than the engine's window: 12h, 3d.

@@ -5,14 +5,14 @@ use std::ops::Deref;
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
     ingest::{IngestKeys, StoredIngestKey},
-    key::{KeyHash, KeyKind, StoredKey},
+    key::{self, KeyHash, KeyKind, StoredKey},
     project::{Caller, Project},
     rules::RecordingRules,
     store::{ReadKeys, StoreError},
     timestamp::Timestamp,
 };
 
-use crate::{directory::Recent, key};
+use crate::directory::Recent;
 
 /// Days before a read key's expiry in which answers announce it.
 const NOTICE_DAYS: i64 = 7;

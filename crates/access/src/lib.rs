@@ -2,13 +2,10 @@
 //!
 //! [`check::PresentedKey::of_header`] rejects malformed keys without a look-up. [`directory::Directory::check`] returns
 //! the [`check::Grant`] for all further reads. [`limit::RateLimiter::admit`] counts requests. The listeners call them
-//! through one function, `Reception::receive` in `crates/listener`, which also records the key's use
+//! through one function, `Reception::receive` in `crates/http`, which also records the key's use
 //! ([`usage::KeyUsage`]).
 
 pub mod check;
 pub mod directory;
 pub mod limit;
 pub mod usage;
-
-// The form of a key belongs to what a request presents.
-pub use assay_keys::{key, lifetime};

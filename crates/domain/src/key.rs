@@ -1,4 +1,7 @@
-//! Stored keys. The store has only a key's hash, never its text.
+//! Keys: their text, and what is stored of it. The store has only a key's hash, never its text.
+
+mod lifetime;
+mod text;
 
 use serde::Serialize;
 
@@ -7,6 +10,11 @@ use crate::{
     plan::Plan,
     timestamp::Timestamp,
     vocabulary::vocabulary,
+};
+
+pub use lifetime::{Lifetime, NotALifetime};
+pub use text::{
+    INGEST_PREFIX, READ_PREFIX, RECOGNISED_CHARS, SecretKey, has_shape, hash, is_in, kind_by_prefix, mint,
 };
 
 vocabulary!(

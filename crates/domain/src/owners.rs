@@ -1,6 +1,14 @@
 //! Who owns the tests: the checkout's owners file, and its answer about a test.
 
+mod candidates;
+mod lookup;
+mod rules;
+
 use serde::Serialize;
+
+use candidates::Candidates;
+pub use lookup::{Lookup, Owners, PLACES};
+pub use rules::{Problem, Rules};
 
 /// The owners file of a checkout, such as `.github/CODEOWNERS`, with the files that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -40,7 +40,7 @@ const BASE_BYTES: usize = 192 << 20;
 const PIECE: usize = 64 << 10;
 
 /// What one test costs beside its texts, in all steps from the reader to the database: the entries of the collector, of
-/// the report and of the recording, and its rows. Measured by `bins/server/tests/security/upload_cost.rs`.
+/// the report and of the recording, and its rows. Measured by `bins/assay-server/tests/security/upload_cost.rs`.
 const TEST: usize = 900;
 /// The same of an attempt.
 const ATTEMPT: usize = 500;

@@ -1,8 +1,8 @@
 //! `assay-admin doctor`: checks the installation and gives advice.
 
+use crate::doctor::{Check, Checked, Status, address};
 use anyhow::bail;
-use assay_console::output;
-use assay_diagnosis::{Check, Checked, Status, address};
+use assay_cli_terminal::output;
 use clap::Args;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
         .as_deref()
         .map(str::trim)
         .filter(|url| !url.is_empty());
-    checks.extend(redis.map(assay_diagnosis::redis));
+    checks.extend(redis.map(crate::doctor::redis));
     checks.push(address::installation(
         args.public_url.as_deref(),
         args.ingest_body_mib,
@@ -74,7 +74,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
 /// All checks of the database, as far as it can be reached.
 fn check_all(global: &Global) -> Vec<Check> {
     let of = |url: &str, is_private| {
-        assay_diagnosis::database(&Checked {
+        crate::doctor::database(&Checked {
             url,
             is_private,
             options: database::options(),
@@ -84,10 +84,10 @@ fn check_all(global: &Global) -> Vec<Check> {
     if let Some(url) = global.database_url() {
         return of(url, false);
     }
-    let (check, cluster) = assay_diagnosis::private(&global.data_dir(), &database::private_settings());
+    let (check, cluster) = crate::doctor::private(&global.data_dir(), &database::private_settings());
     let mut checks = vec![check];
     if let Some(cluster) = cluster {
-        checks.push(assay_diagnosis::disk(cluster.base()));
+        checks.push(crate::doctor::disk(cluster.base()));
         checks.extend(of(&cluster.url("assay"), true));
     }
     checks

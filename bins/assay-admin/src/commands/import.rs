@@ -6,7 +6,8 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use assay_console::{changes, message, output, progress};
+use assay_cli_local::sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
+use assay_cli_terminal::{changes, message, output, progress};
 use assay_domain::{
     recording::{Effect, ImportReceipt},
     rules::RecordingRules,
@@ -18,7 +19,6 @@ use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, PreparedReport};
 use assay_reports::{Options, PartialReport};
 use assay_repository::WaitingFor;
-use assay_sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use assay_console::{
+use assay_cli_terminal::{
     confirm::confirm,
     message, output,
     table::{Cell, Tone},
     when::{on_day, when},
 };
+use assay_domain::key::{Lifetime, mint};
 use assay_domain::{
     id::KeyId,
     ingest::IngestTerms,
@@ -17,7 +18,6 @@ use assay_domain::{
     store::{Administration, KeyDeletion, KeyRotation},
     timestamp::Timestamp,
 };
-use assay_keys::{key::mint, lifetime::Lifetime};
 use clap::{Args, Subcommand};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! `assay-admin migrate`: brings the schema up to date.
 
-use assay_console::output;
+use assay_cli_terminal::output;
 use serde_json::json;
 
 use crate::{database, global::Global};

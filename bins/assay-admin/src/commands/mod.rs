@@ -15,7 +15,7 @@ pub(crate) mod uploads;
 
 use std::process::ExitCode;
 
-use assay_console::{completions, man};
+use assay_cli_terminal::{completions, man};
 
 use crate::cli::{Cli, Command};
 

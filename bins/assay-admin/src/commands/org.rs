@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::ensure;
-use assay_console::{
+use assay_cli_terminal::{
     confirm::{confirm, confirm_deletion},
     output, progress,
     when::when,

@@ -1,7 +1,7 @@
 //! `assay-admin project`: projects, their names, owners and configuration.
 
 use anyhow::ensure;
-use assay_console::{
+use assay_cli_terminal::{
     confirm::{confirm, confirm_deletion},
     output, progress,
     when::when,

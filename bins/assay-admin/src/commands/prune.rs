@@ -1,13 +1,13 @@
 //! `assay-admin prune`: deletes results past their retention.
 
+use crate::doctor::clocks;
 use anyhow::{bail, ensure};
-use assay_console::{
+use assay_cli_terminal::{
     confirm::confirm,
     output,
     progress::{self, Unit},
     when::length,
 };
-use assay_diagnosis::clocks;
 use assay_domain::{
     store::{Administration, PruneReport, PruneStep, PrunedCounts},
     timestamp::Timestamp,

@@ -1,7 +1,7 @@
 //! `assay-admin rebuild`: rebuilds all derived data.
 
 use anyhow::bail;
-use assay_console::{
+use assay_cli_terminal::{
     output,
     progress::{self, Unit},
 };

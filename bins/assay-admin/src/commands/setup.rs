@@ -1,6 +1,7 @@
 //! `assay-admin setup`: everything between an empty database and a CI job.
 
-use assay_console::{confirm::ask, misuse::Misuse, output};
+use assay_cli_terminal::{confirm::ask, misuse::Misuse, output};
+use assay_domain::key::{Lifetime, SecretKey};
 use assay_domain::{
     ci_service::CiService,
     id::KeyId,
@@ -11,7 +12,6 @@ use assay_domain::{
     store::Administration,
     timestamp::Timestamp,
 };
-use assay_keys::{key::SecretKey, lifetime::Lifetime};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;

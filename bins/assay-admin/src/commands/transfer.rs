@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use assay_archive::{ArchiveReader, ArchiveWriter};
-use assay_console::{
+use crate::archive::{ArchiveReader, ArchiveWriter};
+use assay_cli_terminal::{
     output,
     progress::{self, Unit},
 };

@@ -1,6 +1,6 @@
 //! `assay-admin uploads`: lists the uploads of a project with their keys.
 
-use assay_console::{
+use assay_cli_terminal::{
     output,
     table::{Cell, Tone},
     uploads,

@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_console::{message, misuse::Misuse, output};
-use assay_culprit::{Answer, History, Search};
-use assay_sources::values;
+use assay_cli_job::culprit::{Answer, History, Search};
+use assay_cli_local::sources::values;
+use assay_cli_terminal::{message, misuse::Misuse, output};
 use clap::Args;
 
 use crate::{
@@ -128,7 +128,7 @@ fn of_commit(folder: &Path, command: &str) -> Command {
 fn history(global: &Global, args: &CulpritArgs, test: &str) -> anyhow::Result<History> {
     let mut api = args.api.client(global.json, &args.connection)?;
     let project = api.project(args.project.as_deref())?;
-    let answer = api.get(&assay_culprit::path(
+    let answer = api.get(&assay_cli_job::culprit::path(
         &project.to_string(),
         test,
         args.file.as_deref(),

@@ -7,17 +7,17 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_analysis::FailureSelection;
-use assay_console::{message, misuse::Misuse, terminal};
-use assay_domain::{cause::Knowledge, id::RunId};
-use assay_gate::{
+use assay_cli_job::gate::{
     judged::JudgedRun,
     policy::{self, Decision},
     show,
 };
+use assay_cli_local::analysis::FailureSelection;
+use assay_cli_local::sources::{checkout::Checkout, files, report_flags::ReportFlags, values};
+use assay_cli_terminal::{message, misuse::Misuse, terminal};
+use assay_domain::{cause::Knowledge, id::RunId};
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
-use assay_sources::{checkout::Checkout, files, report_flags::ReportFlags, values};
 use clap::Args;
 
 use crate::{
@@ -201,7 +201,7 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
         format, root, run, ..
     } = &args.flags.report;
     let (ci, job_started_at) = args.flags.report.ci(&environment::variable);
-    let mut collector = assay_offline::collect(
+    let mut collector = assay_cli_local::offline::collect(
         global.json,
         &args.history,
         &args.stable_branch,

@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
 use anyhow::anyhow;
-use assay_client::{
+use assay_cli_remote::server::{
     address::Address,
     http::{self, Answer},
 };
-use assay_console::misuse::Misuse;
+use assay_cli_terminal::misuse::Misuse;
 use clap::Args;
 use serde_json::{Value, json};
 use ureq::{Agent, http::header};

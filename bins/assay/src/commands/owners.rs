@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::bail;
-use assay_console::output;
+use assay_cli_local::sources::{checkout, owners};
+use assay_cli_terminal::output;
+use assay_domain::owners::{Owners, PLACES};
 use assay_domain::{owners::OwnerFilter, owners::OwnersFile};
-use assay_owners::{Owners, PLACES};
 use assay_reports::shown_name;
-use assay_sources::{checkout, owners};
 use clap::{Args, Subcommand};
 use serde_json::json;
 

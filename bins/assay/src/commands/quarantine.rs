@@ -3,11 +3,11 @@
 use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
-use assay_client::read_api::ReadApi;
-use assay_console::{message, output, terminal, values::age};
+use assay_cli_job::runners::{Runner, RunnerList, Use};
+use assay_cli_local::sources::values;
+use assay_cli_remote::server::read_api::ReadApi;
+use assay_cli_terminal::{message, output, terminal, values::age};
 use assay_domain::{test::TestName, timestamp::Timestamp, verdict::VerdictStatus};
-use assay_runners::{Runner, RunnerList, Use};
-use assay_sources::values;
 use clap::{ArgGroup, Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::json;
@@ -164,7 +164,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         })
         .collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
-    let list = assay_runners::list(&tests, runner, list_use);
+    let list = assay_cli_job::runners::list(&tests, runner, list_use);
     print_reasons(&list, running, old, args.max);
     if global.json {
         let left_out = list.left_out.iter().map(
@@ -172,7 +172,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         );
         let value = json!({
             "list": list.text,
-            "usage": assay_runners::usage(runner, list_use),
+            "usage": assay_cli_job::runners::usage(runner, list_use),
             "tests": list.named,
             "leftOut": left_out.collect::<Vec<_>>(),
             "flaky": flaky_tests,
@@ -322,7 +322,7 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
 
 /// The flaky tests of a history.
 fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<FlakyTest>> {
-    let collector = assay_offline::collect(
+    let collector = assay_cli_local::offline::collect(
         global.json,
         &args.history,
         &args.stable_branch,

@@ -7,17 +7,17 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_console::output;
+use assay_cli_local::sources::{
+    checkout,
+    renames::{self, Suggestion},
+};
+use assay_cli_terminal::output;
 use assay_domain::{
     id::RunId,
     renames::{Renames, RenamesFile},
     test::TestName,
 };
 use assay_reports::shown_name;
-use assay_sources::{
-    checkout,
-    renames::{self, Suggestion},
-};
 use clap::{Args, Subcommand};
 use serde::Deserialize as _;
 use serde_json::json;

@@ -9,17 +9,17 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_client::{answer, server::Server};
-use assay_codehost::ReportTo;
-use assay_console::{message, misuse::Misuse, terminal};
-use assay_gate::{
+use assay_cli_job::gate::{
     judged::JudgedRun,
     means_failed_tests,
     policy::{self, CommandStatus, Decision, Rules},
     show,
 };
+use assay_cli_local::sources::written::Before;
+use assay_cli_remote::codehost::ReportTo;
+use assay_cli_remote::server::{answer, server::Server};
+use assay_cli_terminal::{message, misuse::Misuse, terminal};
 use assay_reports::{Format, SourceFile, ci::CiContext};
-use assay_sources::written::Before;
 use clap::Args;
 use serde_json::Value;
 
@@ -281,7 +281,7 @@ pub(crate) fn run_command(
         .env_remove(INGEST_KEY)
         .env_remove(READ_KEY);
     if !reports_to.is_none() {
-        for token in assay_codehost::TOKENS {
+        for token in assay_cli_remote::codehost::TOKENS {
             command.env_remove(token);
         }
     }

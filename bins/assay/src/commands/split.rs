@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_console::{message, misuse::Misuse, output, terminal};
+use assay_cli_job::split::{Listing, Runner, Share, Timings};
+use assay_cli_local::sources::{git, text};
+use assay_cli_terminal::{message, misuse::Misuse, output, terminal};
 use assay_domain::timestamp::Timestamp;
-use assay_sources::{git, text};
-use assay_split::{Listing, Runner, Share, Timings};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};

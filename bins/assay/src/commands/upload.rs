@@ -6,18 +6,20 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use assay_client::{
+use assay_cli_local::sources::{
+    checkout::Checkout, clocks, files, git, owners, renames, report_flags::ReportFlags,
+};
+use assay_cli_remote::server::{
     answer,
     body::{Body, Facts, Field},
     sending::{send_body, send_waiting},
     server::Server,
     spool::Spool,
 };
-use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
+use assay_cli_terminal::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_domain::test::TestName;
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
-use assay_sources::{checkout::Checkout, clocks, files, git, owners, renames, report_flags::ReportFlags};
 use clap::Args;
 use serde_json::{Value, json};
 

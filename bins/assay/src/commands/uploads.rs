@@ -1,7 +1,7 @@
 //! `assay uploads`: lists the reports that a project got over HTTP, by a read key.
 
 use anyhow::Context as _;
-use assay_console::{output, table::Cell, uploads};
+use assay_cli_terminal::{output, table::Cell, uploads};
 use assay_domain::{ingest::ProjectUpload, timestamp::Timestamp};
 use clap::Args;
 use serde::Deserialize;

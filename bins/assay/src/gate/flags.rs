@@ -9,12 +9,12 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_console::{message, misuse::Misuse, values::age};
-use assay_gate::{
+use assay_cli_job::gate::{
     changed,
     policy::{Decision, Rules},
     show,
 };
+use assay_cli_terminal::{message, misuse::Misuse, values::age};
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use assay_client::{address::MissingSetting, annotation, http, server::Server};
-use assay_console::message;
-use assay_console::retry::{self, Backoff};
+use assay_cli_job::gate::policy::Decision;
+use assay_cli_remote::server::{address::MissingSetting, annotation, http, server::Server};
+use assay_cli_terminal::message;
+use assay_cli_terminal::retry::{self, Backoff};
 use assay_domain::{id::RunId, run::CiProvider};
-use assay_gate::policy::Decision;
 use serde::Deserialize;
 use serde_json::Value;
 

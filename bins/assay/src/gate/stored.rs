@@ -1,7 +1,7 @@
 //! The failures of a stored run, from the read API.
 
+use assay_cli_job::gate::judged::JudgedRun;
 use assay_domain::id::RunId;
-use assay_gate::judged::JudgedRun;
 use clap::Args;
 
 use crate::server_flags::{ConnectionFlags, ReadApiFlags};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use assay_console::values::duration;
-use assay_runners::Runner;
+use assay_cli_job::runners::Runner;
+use assay_cli_terminal::values::duration;
 use clap::Args;
 
 use crate::runner_flag;

@@ -365,7 +365,7 @@ fn quoted_test(quoted: &str) -> Option<(String, Option<&str>)> {
     let mut parts = quoted.split("::");
     let suite = parts.next().filter(|suite| suites.contains(suite))?;
     let module = parts.next().filter(|module| !module.is_empty())?;
-    let file = format!("bins/server/tests/{suite}/{module}.rs");
+    let file = format!("bins/assay-server/tests/{suite}/{module}.rs");
     Some((file, parts.next()))
 }
 
@@ -392,7 +392,7 @@ fn assert_named_tests_exist(page: &str) -> usize {
     let mut named = 0;
     let quoted = text.split('`').skip(1).step_by(2).filter_map(quoted_test);
     for (file, function) in quoted.filter(|(file, _)| file.contains('/')) {
-        let file = file.replacen("security/", "bins/server/tests/security/", {
+        let file = file.replacen("security/", "bins/assay-server/tests/security/", {
             usize::from(file.starts_with("security/"))
         });
         let code = fs::read_to_string(root().join(&file)).unwrap_or_else(|_| panic!("{page}: {file}"));

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use assay_access::{
     check::{CheckError, Grant, PresentedKey, Refusal},
     directory::Directory,
-    key::{SecretKey, mint},
-    lifetime::Lifetime,
     usage::KeyUsage,
 };
 use assay_domain::{
     id::OrganizationId,
-    key::{KeyKind, StoredKey},
+    key::{KeyKind, Lifetime, SecretKey, StoredKey, mint},
     plan::Plan,
     timestamp::Timestamp,
 };

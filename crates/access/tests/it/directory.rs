@@ -5,11 +5,10 @@ use std::sync::Arc;
 use assay_access::{
     check::{CheckError, Refusal},
     directory::Directory,
-    key::mint,
 };
 use assay_domain::{
     id::{OrganizationId, ProjectId},
-    key::{KeyKind, StoredKey},
+    key::{KeyKind, StoredKey, mint},
     plan::Plan,
     project::Caller,
     timestamp::Timestamp,

@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex};
 use assay_access::{
     check::{CheckError, Grant, PresentedKey, Refusal, budget_id},
     directory::Directory,
-    key::{SecretKey, mint},
     limit::{Admission, DEFAULT_UPLOAD_LIMIT, InProcessLimiter, RateLimiter},
 };
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
     id::ProjectId,
     ingest::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
-    key::{KeyHash, KeyKind},
+    key::{KeyHash, KeyKind, SecretKey, mint},
     project::Project,
     rules::RecordingRules,
     store::StoreError,

@@ -1,5 +1,5 @@
 //! The schema and every statement are limited to one project, or to the tables of the coordinator. The database can
-//! therefore be distributed by project. `bins/server/tests/citus` runs the programs against such a database.
+//! therefore be distributed by project. `bins/assay-server/tests/citus` runs the programs against such a database.
 //!
 //! Statements are recorded at the connections, with their parameters. Pruning is left out, because it goes through
 //! the projects one by one, and drops periods for all of them.

@@ -1,7 +1,7 @@
 //! The flag `--causes` and its table: the causes of a history's failures.
 
-use assay_analysis::{CausedFailure, Causes, Collector, FailureSelection, cause_words};
-use assay_console::{
+use assay_cli_local::analysis::{CausedFailure, Causes, Collector, FailureSelection, cause_words};
+use assay_cli_terminal::{
     misuse::Misuse,
     output,
     table::{Cell, Tone, table_with_notes},

@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::ensure;
-use assay_analysis::{Analysis, Collector};
-use assay_console::{output, terminal};
+use assay_cli_local::analysis::{Analysis, Collector};
+use assay_cli_local::offline::InputFormat;
+use assay_cli_local::sources::values;
+use assay_cli_terminal::{output, terminal};
 use assay_domain::timestamp::Timestamp;
-use assay_offline::InputFormat;
-use assay_sources::values;
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValue, TypedValueParser as _},
@@ -130,7 +130,7 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     };
     causes::check(args.causes.as_ref(), output)?;
     let mut collector = Collector::new(&args.stable_branch);
-    let reading = assay_offline::Inputs {
+    let reading = assay_cli_local::offline::Inputs {
         paths: &args.paths,
         format: args.format,
         root: args.root.as_deref(),
@@ -138,15 +138,15 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         keeps_written_names: args.written_names,
         retries_as_attempts: args.retries_as_attempts,
     };
-    assay_offline::read(global.json, &reading, &mut collector, clock::now())?;
+    assay_cli_local::offline::read(global.json, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     if args.without_branch == WithoutBranch::Stable {
-        assay_offline::assume_stable(
+        assay_cli_local::offline::assume_stable(
             &mut collector,
             "; --without-branch unknown judges them as on a separate branch",
         );
     }
-    assay_offline::print_branch_note(&collector);
+    assay_cli_local::offline::print_branch_note(&collector);
     let mut analysis = collector.judge(args.now)?;
     if let Some(scope) = &args.causes {
         let causes = scope.causes(&collector, analysis.now)?;
@@ -163,14 +163,14 @@ fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
     match output {
         Output::Table => {
             let mut output = terminal::out();
-            output.write_all(assay_offline::table(analysis, terminal::width()).as_bytes())?;
+            output.write_all(assay_cli_local::offline::table(analysis, terminal::width()).as_bytes())?;
             output.flush()?;
         }
         Output::Json => {
             serde_json::to_writer(&mut out, analysis)?;
             out.write_all(b"\n")?;
         }
-        Output::Html => out.write_all(assay_analysis::page(analysis).as_bytes())?,
+        Output::Html => out.write_all(assay_cli_local::analysis::page(analysis).as_bytes())?,
     }
     out.flush()?;
     Ok(())

@@ -13,7 +13,7 @@ use super::{pages_of_docs, root};
 
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 /// Folders of the repository that documents name.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     ".ci/",
     "bins/",
     "crates/",
@@ -22,6 +22,7 @@ const FOLDERS: [&str; 8] = [
     "examples/",
     "migrations/",
     "packaging/",
+    "tools/",
 ];
 
 /// The documents, the files for deployment and the action, each with its text.
@@ -76,20 +77,16 @@ fn every_variable_exists() {
     let crates = fs::read_dir(root().join("crates")).unwrap();
     let crates = crates.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let folders = PROGRAMS
-        .map(|name| format!("bins/{}/src", name.replace("assay-server", "server")))
+        .map(|name| format!("bins/{name}/src"))
         .into_iter()
         // Settings of a library are read by the programs that use it.
-        .chain(
-            crates
-                .filter(|name| !["oracle", "testkit"].contains(&name.as_str()))
-                .map(|name| format!("crates/{name}/src")),
-        );
+        .chain(crates.map(|name| format!("crates/{name}/src")));
     let programs: String = folders
         .flat_map(|folder| sources(&folder))
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
     // Pages for contributors also name variables of tests and scripts.
-    let others: String = ["bins", "crates"]
+    let others: String = ["bins", "crates", "tools"]
         .iter()
         .flat_map(|folder| sources(folder))
         .filter(|path| !path.ends_with(file!().rsplit('/').next().unwrap()))

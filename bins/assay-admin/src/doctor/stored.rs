@@ -1,0 +1,244 @@
+//! The stored data: keys, results past their retention, and verdicts.
+
+use assay_cli_terminal::{
+    output::{count, shell_word},
+    when::{distance, when},
+};
+use assay_domain::{
+    key::{KeyEntry, KeyKind},
+    project::Organization,
+    store::{Administration, StoreError},
+    timestamp::{DAY_MS, Timestamp},
+};
+use assay_repository::{BlockCounts, Inspection, ProjectState};
+
+use crate::doctor::check::{Check, Status};
+
+/// How many days before its expiry a key is reported.
+const SOON_DAYS: i64 = 14;
+/// How many days results may stay past their retention before the check reports missing pruning.
+const PRUNED_WITHIN_DAYS: i64 = 2;
+/// After how many days without an import the check asks whether CI still sends reports.
+const SILENT_DAYS: i64 = 7;
+/// The maximum number of entries of one kind that a check names.
+const NAMED: usize = 10;
+
+/// Whether each organization whose plan has the read API has a key for it, and which keys expire soon.
+pub(crate) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
+    let organizations = store.organizations()?;
+    if organizations.is_empty() {
+        return Ok(Check::warn(
+            "keys",
+            "no organization yet",
+            "assay-admin org create NAME",
+        ));
+    }
+    let mut valid = 0;
+    let mut findings = Vec::new();
+    for organization in &organizations {
+        let mut keys = store.keys(organization.id)?;
+        keys.retain(|key| key.kind == KeyKind::Read && key.revoked_at.is_none());
+        valid += keys.iter().filter(|key| !is_expired(key, now)).count();
+        findings.extend(read_key_findings(organization, &keys, now));
+    }
+    let summary = format!(
+        "{}, {}",
+        count(to_u64(organizations.len()), "organization"),
+        count(to_u64(valid), "valid read key")
+    );
+    let mut check = Check::ok("keys", summary);
+    let unnamed = findings.len().saturating_sub(NAMED);
+    for (found, advice) in findings.into_iter().take(NAMED) {
+        check = check.with_finding(Status::Warn, found, advice);
+    }
+    if unnamed > 0 {
+        check = check.with_finding(
+            Status::Warn,
+            format!("and {unnamed} more"),
+            "assay-admin key list",
+        );
+    }
+    Ok(check)
+}
+
+/// The findings about an organization's read keys, none of them revoked, each with its advice.
+fn read_key_findings(
+    organization: &Organization,
+    keys: &[KeyEntry],
+    now: Timestamp,
+) -> Vec<(String, String)> {
+    if !organization.plan.has_read_api() {
+        return Vec::new();
+    }
+    let name = &organization.name;
+    let create = format!("assay-admin key create --org {} --days 90", shell_word(name));
+    let (expired, valid): (Vec<_>, Vec<_>) = keys.iter().partition(|key| is_expired(key, now));
+    if valid.is_empty() {
+        let last = expired.iter().filter_map(|key| key.expires_at).max();
+        let state = match last {
+            Some(at) => format!(
+                "{name:?} has no valid read key: the last expired {}",
+                distance(at, now)
+            ),
+            None => format!("{name:?} has no read key"),
+        };
+        return vec![(state, create)];
+    }
+    let soon = now.plus_days(SOON_DAYS);
+    let ends_soon = |key: &&&KeyEntry| key.expires_at.is_some_and(|at| at <= soon);
+    let describe = |key: &&KeyEntry| {
+        let at = key.expires_at.map(|at| when(at, now)).unwrap_or_default();
+        (
+            format!("the read key {}… of {name:?} expires {at}", key.prefix),
+            format!("assay-admin key rotate {}", key.id),
+        )
+    };
+    valid.iter().filter(ends_soon).map(describe).collect()
+}
+
+fn is_expired(key: &KeyEntry, now: Timestamp) -> bool {
+    key.expires_at.is_some_and(|at| at <= now)
+}
+
+/// Whether results past their retention are deleted regularly.
+pub(crate) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
+    // The limit is later than the retention, so that daily pruning never triggers it.
+    let due = store
+        .prune(now.plus_days(-PRUNED_WITHIN_DAYS), true, &mut |_| ())?
+        .projects;
+    let (runs, results) = due.iter().fold((0, 0), |(runs, results), of| {
+        (runs + of.runs, results + of.results)
+    });
+    let check = if runs == 0 {
+        Check::ok("retention", "no stored result is long past its plan's retention")
+    } else {
+        Check::warn(
+            "retention",
+            format!(
+                "{} with {} are past their plan's retention: no longer shown, still stored",
+                count(runs, "run"),
+                count(results, "result")
+            ),
+            "assay-admin prune (daily, from cron or a systemd timer)",
+        )
+    };
+    let unfinished = store.unfinished_deletions()?;
+    let organizations = unfinished
+        .organizations
+        .iter()
+        .map(|organization| format!("the organization {:?} ({})", organization.name, organization.id));
+    let projects = unfinished
+        .projects
+        .iter()
+        .map(|project| format!("the project {:?} ({})", project.name, project.id));
+    let names = organizations.chain(projects).take(NAMED);
+    Ok(names.fold(check, |check, name| {
+        let problem = format!("the deletion of {name} is not finished");
+        check.with_finding(Status::Warn, problem, "assay-admin prune")
+    }))
+}
+
+/// Whether every project's verdicts are current and sound.
+pub(crate) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
+    let projects = inspection.projects()?;
+    let BlockCounts { blocks: _, unsound } = inspection.verdicts()?;
+    let verdicts = match unsound {
+        0 => verdicts(&projects, now),
+        _ => verdicts(&projects, now).with_finding(
+            Status::Fail,
+            format!(
+                "{} cannot be read",
+                count(u64::try_from(unsound).unwrap_or_default(), "row")
+            ),
+            "assay-admin rebuild",
+        ),
+    };
+    Ok(vec![verdicts, packs(&projects)])
+}
+
+fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
+    let runs: i64 = projects.iter().map(|project| project.runs).sum();
+    let mut check = Check::ok(
+        "verdicts",
+        format!(
+            "{} with {}",
+            count(to_u64(projects.len()), "project"),
+            count(u64::try_from(runs).unwrap_or_default(), "run")
+        ),
+    );
+    if projects.is_empty() {
+        return check.with_finding(Status::Ok, None, "assay-admin project create --org ORG NAME");
+    }
+    let limit = SILENT_DAYS * DAY_MS;
+    let stale = |project: &&ProjectState| {
+        project.runs > 0 && project.evaluated_at.is_none_or(|at| now.since_ms(at) > limit)
+    };
+    let stale: Vec<_> = projects.iter().filter(stale).collect();
+    for project in stale.iter().take(NAMED) {
+        let name = &project.name;
+        let finding = project.evaluated_at.map_or_else(
+            || format!("{name:?} was never judged"),
+            |at| format!("{name:?} was judged {}, at its last import", distance(at, now)),
+        );
+        check = check.with_finding(
+            Status::Warn,
+            finding,
+            "check that CI still sends reports with `assay run`, `assay upload` or `assay-admin import`",
+        );
+    }
+    match stale.len().saturating_sub(NAMED) {
+        0 => check,
+        more => check.with_finding(Status::Warn, format!("and {more} more"), ""),
+    }
+}
+
+/// Whether the blocks of results are sound, and the errors of attempts are there.
+pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> {
+    let (results, errors) = (inspection.blocks()?, inspection.errors()?);
+    let number = |number, what| count(u64::try_from(number).unwrap_or_default(), what);
+    let mut check = Check::ok(
+        "results",
+        format!("{} of results", number(results.blocks, "block")),
+    );
+    if results.unsound > 0 {
+        check = check.with_finding(
+            Status::Fail,
+            format!("{} cannot be read", number(results.unsound, "block")),
+            "restore the table result_block from a backup, or import the reports again",
+        );
+    }
+    if errors.unsound > 0 {
+        check = check.with_finding(
+            Status::Fail,
+            format!("the errors of {} are missing", number(errors.unsound, "attempt")),
+            "restore the table attempt_texts from a backup, or import the reports again",
+        );
+    }
+    Ok(check)
+}
+
+fn packs(projects: &[ProjectState]) -> Check {
+    let missing: Vec<_> = projects
+        .iter()
+        .filter(|project| project.without_pack > 0)
+        .collect();
+    let mut check = Check::ok("packs", "every run has a pack for the engine");
+    if let [first, ..] = missing.as_slice() {
+        let runs: i64 = missing.iter().map(|project| project.without_pack).sum();
+        check = Check::fail(
+            "packs",
+            format!(
+                "{} of {} without a pack (the first is {:?}): the flaky list omits them",
+                count(u64::try_from(runs).unwrap_or_default(), "run"),
+                count(to_u64(missing.len()), "project"),
+                first.name
+            ),
+            "assay-admin rebuild",
+        );
+    }
+    check
+}
+
+fn to_u64(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

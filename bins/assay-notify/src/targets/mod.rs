@@ -1,0 +1,45 @@
+//! The targets of messages: the operator's file `notify.toml`, and delivery by Slack, Teams, webhook, mail or file.
+//!
+//! This crate opens the only outbound connections of the service. Each goes to an address of the file: encrypted, without
+//! redirections, and to no private address that the file does not name.
+
+mod addresses;
+mod certificates;
+mod config;
+mod http;
+#[cfg(test)]
+mod limits;
+mod relay;
+#[cfg(test)]
+mod schemas;
+mod secret;
+mod slack;
+mod smtp;
+mod teams;
+mod webhook;
+
+pub(crate) use addresses::Allowed;
+pub(crate) use config::read;
+pub(crate) use secret::Secret;
+pub(crate) use slack::{Slack, SlackAddress};
+pub(crate) use smtp::{Encryption, Mail};
+pub(crate) use teams::Teams;
+pub(crate) use webhook::{SigningKey, Webhook};
+
+/// The bytes that a body stays below.
+const MOST_BYTES: usize = 20_000;
+
+/// The largest form of a message that stays below the limit of a body: groups are left out, and counted, until it does.
+fn within_limit(
+    content: &assay_messages::Content,
+    body: impl Fn(&assay_messages::Content) -> String,
+) -> String {
+    let mut content = content.clone();
+    loop {
+        let written = body(&content);
+        if written.len() < MOST_BYTES || content.groups.pop().is_none() {
+            return written;
+        }
+        content.more += 1;
+    }
+}

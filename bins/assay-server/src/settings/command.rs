@@ -1,0 +1,81 @@
+//! The command line as the help shows it, and the shell completions and the manual page made from it.
+
+use std::io::{self, Write as _};
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, CommandFactory as _, Error,
+    error::{ContextKind, ContextValue},
+    value_parser,
+};
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
+
+use crate::settings::Config;
+
+const COMPLETIONS: &str = "completions";
+const MAN: &str = "man";
+
+/// The command line: the configuration's flags in groups, and the flags that only print.
+pub(crate) fn command() -> Command {
+    let completions = Arg::new(COMPLETIONS)
+        .long(COMPLETIONS)
+        .value_name("SHELL")
+        .value_parser(value_parser!(Shell))
+        .help("Print the completion script for a shell, and exit");
+    let man = Arg::new(MAN)
+        .long(MAN)
+        .action(ArgAction::SetTrue)
+        .help("Print the manual page, and exit");
+    Config::command()
+        .mut_args(|arg| match heading(arg.get_id().as_str()) {
+            Some(heading) => arg.help_heading(heading),
+            None => arg,
+        })
+        .arg(completions.help_heading("This program"))
+        .arg(man.help_heading("This program"))
+}
+
+/// The heading of an argument in the help.
+fn heading(id: &str) -> Option<&'static str> {
+    match id {
+        "database_url" | "ingest_database_url" | "replica_url" | "data_dir" => Some("The database"),
+        "listen" | "ingest_listen" | "front_listen" | "front_secret" | "admin_listen" | "tls_cert"
+        | "tls_key" | "public_url" => Some("Listeners"),
+        "rate_limit" | "redis_url" | "cors_origins" | "pool_size" | "workers" | "answer_memory_mib" => {
+            Some("Limits and sizes")
+        }
+        id if id.starts_with("ingest_") => Some("Uploads"),
+        "log" | "log_format" => Some("Logs"),
+        "check_health" => Some("This program"),
+        "demo" | "install" => Some("Demonstration"),
+        _ => None,
+    }
+}
+
+/// The usage error with the usage line of the help. Clap's own line lists every option that has a value, even one from
+/// a variable, as if it were required.
+pub(crate) fn with_usage(mut error: Error) -> Error {
+    if error.get(ContextKind::Usage).is_some() {
+        let usage = ContextValue::StyledStr(command().render_usage());
+        error.insert(ContextKind::Usage, usage);
+    }
+    error
+}
+
+/// Prints help, completions or the manual page if a flag asks for it; returns false otherwise.
+pub(crate) fn print(matches: &ArgMatches) -> io::Result<bool> {
+    let mut text = Vec::new();
+    if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
+        generate(*shell, &mut command(), "assay-server", &mut text);
+    } else if matches.get_flag(MAN) {
+        Man::new(command()).render(&mut text)?;
+    } else {
+        return Ok(false);
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(&text).and_then(|()| out.flush()) {
+        // A reader that closes the output early is not an error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
+        result => result.map(|()| true),
+    }
+}

@@ -1,0 +1,388 @@
+//! The failures of a run with their causes, from a server's answer or from a history.
+
+use assay_cli_local::analysis::{CausedFailure, Causes};
+use assay_domain::{
+    attempt::AttemptStatus,
+    cause::{Action, Cause},
+    run::MissingNotJudged,
+    test::TestName,
+    timestamp::Timestamp,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+/// A server's answer has no causes of the failures.
+#[derive(Debug, thiserror::Error)]
+pub enum Unexplained {
+    /// The answer to an upload has other fields.
+    #[error("the server's answer does not explain the failures: {0}")]
+    Upload(#[source] serde_json::Error),
+    /// The answer to an upload has no failures.
+    #[error("the server does not explain failures, because it is older than this program; update the server")]
+    OldServer,
+    /// The answer about a stored run has other fields.
+    #[error(
+        "the server's answer does not explain the failures ({0}); if the server is older than this program, update it"
+    )]
+    StoredRun(#[source] serde_json::Error),
+}
+
+/// Most missing tests that a problem names.
+const NAMED: usize = 5;
+/// The reasons for which a run has nothing to be compared with: the stable branch has too few runs.
+const NOTHING_TO_COMPARE: [MissingNotJudged; 2] = [MissingNotJudged::NoBase, MissingNotJudged::FewRuns];
+
+/// The failures of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedRun {
+    /// P(this branch broke at least one of the failed tests).
+    pub mine: f64,
+    /// The action that follows from the probabilities alone.
+    pub action: Action,
+    /// Why the report may lack results; none where it is whole.
+    pub incomplete: Option<String>,
+    /// Tests of the report.
+    pub tests: u64,
+    /// Failed and recovered tests, whether listed or not.
+    pub total: usize,
+    /// The failed and recovered tests.
+    pub failures: Vec<JudgedFailure>,
+    /// Why the run lacks tests that the stable branch has; none if it may lack them.
+    pub lacking: Option<String>,
+}
+
+/// A failed or recovered test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedFailure {
+    /// The full name.
+    pub test_name: String,
+    /// The file, if it is known.
+    pub file_path: Option<String>,
+    /// Whether a retry passed.
+    pub recovered: bool,
+    /// The most probable cause.
+    pub cause: Cause,
+    /// P(this branch broke it).
+    pub mine: f64,
+    /// P(it failed because of the environment, or of code that was broken before).
+    pub lasting: f64,
+    /// Whether many tests failed together in its run. Such failures have one cause.
+    pub in_mass_failure: bool,
+    /// Whether reruns cleared its mass failure: some of the tests passed again, so this change is an unlikely cause.
+    pub cleared: bool,
+    /// One sentence about the cause.
+    pub explanation: String,
+    /// Whether the test is broken on the stable branch.
+    pub broken_on_stable: bool,
+    /// Whether its verdict is flaky.
+    pub known_as_flaky: bool,
+    /// Runs without this change in which the test ran.
+    pub runs_elsewhere: u32,
+    /// Tests of this run that failed with the same error, this one among them.
+    pub same_error: u32,
+    /// Its first known failure.
+    pub first_failed_at: Option<Timestamp>,
+}
+
+/// The answer of the changes route, as far as the gate needs it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Changes {
+    missing_not_judged: Option<String>,
+    no_longer_reported: MissingTests,
+}
+
+#[derive(Debug, Deserialize)]
+struct MissingTests {
+    total: u64,
+    tests: Vec<MissingTest>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MissingTest {
+    name: String,
+}
+
+/// The server's answer, as far as the gate needs it.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    tests: u64,
+    failures: Option<Failures>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Failures {
+    gate: Gate,
+    incomplete: Option<String>,
+    total: usize,
+    failures: Vec<Failure>,
+    #[serde(default)]
+    new_tests: NewTests,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NewTests {
+    tests: Vec<TestName>,
+}
+
+/// The answer of the failures route, as far as the gate needs it.
+#[derive(Debug, Deserialize)]
+struct StoredRun {
+    run: RunSize,
+    gate: Gate,
+    incomplete: Option<String>,
+    page: FailurePage,
+    failures: Vec<Failure>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunSize {
+    tests: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct FailurePage {
+    total: usize,
+}
+
+#[derive(Debug, Deserialize)]
+struct Gate {
+    mine: f64,
+    action: String,
+}
+
+impl Gate {
+    /// An unknown word of a newer server counts as an action that excuses no failure.
+    fn action(&self) -> Action {
+        self.action.parse().unwrap_or(Action::Block)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    test_name: String,
+    file_path: Option<String>,
+    status: String,
+    cause: String,
+    mine: f64,
+    #[serde(default)]
+    probabilities: Lasting,
+    #[serde(default)]
+    in_mass_failure: bool,
+    explanation: String,
+    same_error: SameError,
+    verdict: Option<Verdict>,
+    stable: Stable,
+    runs_elsewhere: u32,
+    first_failed_at: Option<Timestamp>,
+}
+
+/// The probabilities of causes that last from one run to the next.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Lasting {
+    environment: f64,
+    broken_before: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SameError {
+    in_this_run: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    status: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stable {
+    last_status: Option<String>,
+}
+
+impl JudgedRun {
+    /// The run with a problem if it no longer reports more than `most` tests of the stable branch, or if the server cannot
+    /// judge that.
+    pub fn with_changes(self, changes: &Value, most: u64) -> Result<Self, Unexplained> {
+        let Changes {
+            missing_not_judged,
+            no_longer_reported,
+        } = Changes::deserialize(changes).map_err(Unexplained::StoredRun)?;
+        let MissingTests { total, tests } = no_longer_reported;
+        let lacking = match missing_not_judged {
+            Some(reason)
+                if NOTHING_TO_COMPARE
+                    .map(MissingNotJudged::as_str)
+                    .contains(&reason.as_str()) =>
+            {
+                None
+            }
+            Some(reason) => Some(format!(
+                "Tests may be missing, and --max-vanished cannot tell which: the run is {reason}"
+            )),
+            None if total > most => {
+                let names: Vec<String> = tests.into_iter().take(NAMED).map(|test| test.name).collect();
+                Some(format!(
+                    "{total} tests are no longer reported, more than the {most} of --max-vanished: {}",
+                    names.join(", ")
+                ))
+            }
+            None => None,
+        };
+        Ok(Self { lacking, ..self })
+    }
+
+    /// The failures of a server's answer to `failures=true`. An error names the missing field.
+    pub fn of_answer(answer: &Value) -> Result<Self, Unexplained> {
+        let answer = Answer::deserialize(answer).map_err(Unexplained::Upload)?;
+        let answered_failures = answer.failures.ok_or(Unexplained::OldServer)?;
+        Ok(Self {
+            mine: answered_failures.gate.mine,
+            action: answered_failures.gate.action(),
+            incomplete: answered_failures.incomplete,
+            tests: answer.tests,
+            total: answered_failures.total,
+            failures: answered_failures
+                .failures
+                .into_iter()
+                .map(JudgedFailure::from)
+                .collect(),
+            lacking: None,
+        })
+    }
+
+    /// The tests that are new by a server's answer to `failures=true`: the first 50 that no run of the stable branch has
+    /// reported.
+    pub fn new_tests(answer: &Value) -> Result<Vec<TestName>, Unexplained> {
+        let answer = Answer::deserialize(answer).map_err(Unexplained::Upload)?;
+        let failures = answer.failures.ok_or(Unexplained::OldServer)?;
+        Ok(failures.new_tests.tests)
+    }
+
+    /// The failures of a stored run, from the failures route. An error names what the answer lacks.
+    pub fn of_stored_run(answer: &Value) -> Result<Self, Unexplained> {
+        let stored_run = StoredRun::deserialize(answer).map_err(Unexplained::StoredRun)?;
+        Ok(Self {
+            mine: stored_run.gate.mine,
+            action: stored_run.gate.action(),
+            incomplete: stored_run.incomplete,
+            tests: stored_run.run.tests,
+            total: stored_run.page.total,
+            failures: stored_run.failures.into_iter().map(JudgedFailure::from).collect(),
+            lacking: None,
+        })
+    }
+
+    /// The failures of a report that was judged by a history.
+    pub fn of_causes(causes: Causes, incomplete: Option<String>, tests: usize) -> Self {
+        let gate = causes.gates.first();
+        Self {
+            mine: gate.map_or(0.0, |gate| gate.mine),
+            action: gate.map_or(Action::Pass, |gate| gate.action),
+            incomplete,
+            tests: u64::try_from(tests).unwrap_or(u64::MAX),
+            total: causes.causes.len(),
+            failures: causes.causes.into_iter().map(JudgedFailure::from).collect(),
+            lacking: None,
+        }
+    }
+
+    /// The tests that finally failed.
+    pub fn failed(&self) -> impl Iterator<Item = &JudgedFailure> {
+        self.failures.iter().filter(|failure| !failure.recovered)
+    }
+}
+
+impl From<Failure> for JudgedFailure {
+    fn from(failure: Failure) -> Self {
+        let cause = failure.cause.parse().unwrap_or(Cause::Unclear);
+        let verdict = failure.verdict.map(|verdict| verdict.status);
+        let is_broken = verdict.as_deref() == Some("broken");
+        let fails_on_stable = failure.stable.last_status.as_deref() == Some("failed");
+        Self {
+            test_name: failure.test_name,
+            file_path: failure.file_path,
+            recovered: failure.status == AttemptStatus::Passed.as_str(),
+            cause,
+            mine: failure.mine,
+            lasting: failure.probabilities.environment + failure.probabilities.broken_before,
+            in_mass_failure: failure.in_mass_failure,
+            cleared: false,
+            explanation: failure.explanation,
+            broken_on_stable: is_broken || (fails_on_stable && cause == Cause::BrokenBefore),
+            known_as_flaky: verdict.as_deref() == Some("flaky"),
+            runs_elsewhere: failure.runs_elsewhere,
+            same_error: failure.same_error.in_this_run.saturating_add(1),
+            first_failed_at: failure.first_failed_at,
+        }
+    }
+}
+
+impl From<CausedFailure> for JudgedFailure {
+    fn from(failure: CausedFailure) -> Self {
+        let fails_on_stable = failure.stable.last_status == Some(AttemptStatus::Failed);
+        Self {
+            test_name: failure.test_name,
+            file_path: failure.file_path,
+            recovered: failure.recovered,
+            cause: failure.cause,
+            mine: failure.mine,
+            lasting: failure.probabilities.environment + failure.probabilities.broken_before,
+            in_mass_failure: failure.in_mass_failure,
+            cleared: false,
+            explanation: failure.explanation,
+            broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,
+            known_as_flaky: false,
+            runs_elsewhere: failure.runs_elsewhere,
+            same_error: failure.same_error_in_run.saturating_add(1),
+            first_failed_at: failure.first_failed_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn more_missing_tests_than_allowed_are_a_problem_and_so_is_a_partial_run() {
+        let run = || JudgedRun {
+            mine: 0.0,
+            action: Action::Pass,
+            incomplete: None,
+            tests: 3,
+            total: 0,
+            failures: Vec::new(),
+            lacking: None,
+        };
+        let lacking = |not_judged: Option<&str>, missing: u64, most: u64| {
+            let tests: Vec<Value> = (0..missing)
+                .map(|test| json!({"name": format!("t{test}")}))
+                .collect();
+            let answer = json!({"missingNotJudged": not_judged, "noLongerReported": {"total": missing, "tests": tests}});
+            run().with_changes(&answer, most).unwrap().lacking
+        };
+        assert_eq!(lacking(None, 2, 2), None);
+        assert_eq!(
+            lacking(None, 2, 1).as_deref(),
+            Some("2 tests are no longer reported, more than the 1 of --max-vanished: t0, t1")
+        );
+        assert_eq!(lacking(Some("few_runs"), 0, 0), None);
+        assert!(
+            lacking(Some("partial"), 0, 0)
+                .unwrap()
+                .contains("the run is partial")
+        );
+        assert!(run().with_changes(&json!({}), 0).is_err());
+    }
+}

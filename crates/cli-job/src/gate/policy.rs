@@ -1,0 +1,304 @@
+//! Which failures of a run are excused, and whether the run passes.
+
+use std::{collections::HashSet, time::Duration};
+
+use assay_domain::{
+    cause::{Action, Cause},
+    decision::{ExcusedTest, GateDecision, GateOutcome, LONGEST_REASON},
+    id::RunId,
+    timestamp::Timestamp,
+};
+use glob::Pattern;
+
+use crate::gate::{
+    burn_in::BurnInResults,
+    judged::{JudgedFailure, JudgedRun},
+};
+
+/// A test that ran in fewer runs elsewhere is new.
+const NEW_BELOW: u32 = 5;
+/// The minimum number of failed tests with one error that form a crowd.
+const CROWD: u32 = 10;
+
+/// The rules that decide which failures are excused.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The probability of a breakage by this branch, from 0 to 1, from which the gate does not pass.
+    pub risk: f64,
+    /// How many failed tests may be excused.
+    pub most_excused: usize,
+    /// Files of the change, relative to the checkout.
+    pub changed: HashSet<String>,
+    /// Tests that are never excused, by name or file.
+    pub never: Vec<Pattern>,
+    /// Whether tests may be excused that are broken on the stable branch.
+    pub allow_broken: bool,
+    /// A test whose first known failure is older than this is not excused.
+    pub expire_after: Option<Duration>,
+    /// The time of the decision.
+    pub now: Timestamp,
+}
+
+/// The exit status of the test command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandStatus {
+    /// The number.
+    pub code: u8,
+    /// Whether the runner uses this status for failed tests only.
+    pub means_failed_tests: bool,
+}
+
+/// Why a failed test is not excused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// This branch probably broke it.
+    Mine,
+    /// No cause is probable enough.
+    Unclear,
+    /// It is broken on the stable branch.
+    Broken,
+    /// It ran too rarely elsewhere.
+    New,
+    /// Many tests failed with the same error.
+    Crowd,
+    /// Its file is part of the change.
+    Changed,
+    /// `--never` names it.
+    Never,
+    /// It has been failing for too long.
+    Expired,
+}
+
+impl Refusal {
+    /// The word of the JSON answer.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Mine => "mine",
+            Self::Unclear => "unclear",
+            Self::Broken => "broken",
+            Self::New => "new",
+            Self::Crowd => "crowd",
+            Self::Changed => "changed",
+            Self::Never => "never",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The reason as one sentence, without a full stop.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Mine => "this change may have broken it",
+            Self::Unclear => "its cause is not clear enough",
+            Self::Broken => "it is broken on the stable branch; --allow-broken excuses it",
+            Self::New => "it is new: it ran in fewer than 5 runs without this change",
+            Self::Crowd => "10 or more tests failed with the same error",
+            Self::Changed => "its file is part of the change",
+            Self::Never => "--never names it",
+            Self::Expired => "it failed first longer ago than --expire-after",
+        }
+    }
+}
+
+/// The decision on a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The outcome.
+    pub outcome: GateOutcome,
+    /// Why the run is not valid, one sentence each.
+    pub problems: Vec<String>,
+    /// What would decide, one sentence each, if the run is not decided.
+    pub open: Vec<String>,
+    /// The failed tests, each with why it is not excused.
+    pub failed: Vec<(JudgedFailure, Option<Refusal>)>,
+    /// The reruns on which it is based; none if no test ran again.
+    pub reran: Option<Reran>,
+    /// What the burn-in found; none without one.
+    pub burn_in: Option<BurnInResults>,
+}
+
+/// The reruns before a decision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reran {
+    /// The tests that ran again.
+    pub tests: u32,
+    /// How often the runner ran for them.
+    pub times: u32,
+    /// The seconds that this took.
+    pub seconds: f64,
+    /// P(this branch broke at least one of the failed tests) afterwards.
+    pub mine: f64,
+}
+
+impl Decision {
+    /// The decision on a run, or on one report of it, as a server stores it.
+    pub fn to_record(&self, run_id: RunId, shard_id: Option<RunId>) -> GateDecision {
+        let excused = self.failed.iter().filter(|(_, refusal)| refusal.is_none());
+        GateDecision {
+            run_id,
+            shard_id,
+            outcome: self.outcome,
+            failed: u32::try_from(self.failed.len()).unwrap_or(u32::MAX),
+            excused: excused
+                .map(|(failure, _)| ExcusedTest {
+                    test_name: failure.test_name.clone(),
+                    file_path: failure.file_path.clone(),
+                    cause: failure.cause,
+                    mine: failure.mine,
+                    reason: failure.explanation.chars().take(LONGEST_REASON).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Adds what a burn-in found. The run does not pass if a test is newly flaky.
+    pub fn add_burn_in(&mut self, results: BurnInResults) {
+        let newly_flaky = results.failed.iter().filter(|failure| failure.is_newly_flaky);
+        let problems: Vec<String> = newly_flaky
+            .map(|failure| format!("Newly flaky: {}", failure.in_words()))
+            .collect();
+        if !problems.is_empty() {
+            self.outcome = GateOutcome::Blocked;
+            self.problems.extend(problems);
+        }
+        self.burn_in = Some(results);
+    }
+
+    /// Whether reruns could change the decision: nothing but probabilities speaks against the failed tests.
+    pub fn may_run_again(&self) -> bool {
+        let is_open = |(_, refusal): &(JudgedFailure, Option<Refusal>)| {
+            matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear))
+        };
+        !self.outcome.passes() && self.problems.is_empty() && self.failed.iter().all(is_open)
+    }
+
+    /// The number of excused failures.
+    pub fn excused(&self) -> usize {
+        self.failed
+            .iter()
+            .filter(|(_, refusal)| refusal.is_none())
+            .count()
+    }
+}
+
+/// Decides on a run.
+pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
+    let failed: Vec<(JudgedFailure, Option<Refusal>)> = run
+        .failed()
+        .map(|failure| (failure.clone(), rules.refusal(failure)))
+        .collect();
+    let excused = failed.iter().filter(|(_, refusal)| refusal.is_none()).count();
+    let mut problems = Vec::new();
+    if let Some(reason) = &run.incomplete {
+        problems.push(format!("The report is not complete: {reason}"));
+    }
+    if run.tests == 0 {
+        problems.push("The report holds no test".to_owned());
+    }
+    if run.total > run.failures.len() {
+        problems.push(format!(
+            "{} tests failed or recovered, of which only {} are explained",
+            run.total,
+            run.failures.len()
+        ));
+    }
+    problems.extend(run.lacking.clone());
+    let counted = counted_once(failed.iter().filter(|(_, refusal)| refusal.is_none()));
+    if counted > rules.most_excused {
+        problems.push(format!(
+            "{excused} failed tests would be excused, more than the {} of --max-excused",
+            rules.most_excused
+        ));
+    }
+    match command {
+        Some(status) if status.code != 0 && failed.is_empty() => problems.push(format!(
+            "The command ended with status {}, and the report has no failed test",
+            status.code
+        )),
+        Some(status) if status.code != 0 && !status.means_failed_tests => problems.push(format!(
+            "The command ended with status {}, which is not the runner's status for failed tests",
+            status.code
+        )),
+        Some(_) | None => {}
+    }
+    let all_excused = excused == failed.len();
+    let outcome = if !problems.is_empty() {
+        GateOutcome::Blocked
+    } else if failed.is_empty() {
+        GateOutcome::Clean
+    } else if all_excused && run.mine < rules.risk {
+        GateOutcome::Excused
+    } else {
+        GateOutcome::Blocked
+    };
+    let mut decision = Decision {
+        outcome,
+        problems,
+        open: Vec::new(),
+        failed,
+        reran: None,
+        burn_in: None,
+    };
+    if decision.may_run_again() && run.action != Action::Block {
+        decision.outcome = GateOutcome::Rerun;
+    }
+    decision
+}
+
+/// The number of excused failures for `--max-excused`. A mass failure that reruns cleared has one cause and counts once.
+fn counted_once<'a>(excused: impl Iterator<Item = &'a (JudgedFailure, Option<Refusal>)>) -> usize {
+    let (cleared, others): (Vec<_>, Vec<_>) = excused.partition(|(failure, _)| failure.cleared);
+    others.len() + cleared.len().min(1)
+}
+
+impl Rules {
+    /// Why a failed test is not excused.
+    fn refusal(&self, failure: &JudgedFailure) -> Option<Refusal> {
+        let file = failure.file_path.as_deref();
+        let names = |pattern: &Pattern| {
+            pattern.matches(&failure.test_name) || file.is_some_and(|file| pattern.matches(file))
+        };
+        let is_changed = file.is_some_and(|file| touches(&self.changed, file));
+        let is_expired = self
+            .expire_after
+            .zip(failure.first_failed_at)
+            .is_some_and(|(after, first)| {
+                u128::try_from(self.now.since_ms(first)).is_ok_and(|age| age > after.as_millis())
+            });
+        if self.never.iter().any(names) {
+            Some(Refusal::Never)
+        } else if is_changed {
+            Some(Refusal::Changed)
+        } else if failure.broken_on_stable && !self.allow_broken {
+            Some(Refusal::Broken)
+        } else if failure.runs_elsewhere < NEW_BELOW {
+            // Before the probability: no further run of the revision can excuse a new test.
+            Some(Refusal::New)
+        } else if failure.mine >= self.risk {
+            Some(Refusal::Mine)
+        } else if failure.same_error >= CROWD && !failure.cleared {
+            Some(Refusal::Crowd)
+        } else if failure.cause == Cause::Unclear {
+            Some(Refusal::Unclear)
+        } else if is_expired {
+            Some(Refusal::Expired)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether a change touches a test's file.
+pub(crate) fn touches(changed: &HashSet<String>, file: &str) -> bool {
+    changed.contains(file.strip_prefix("./").unwrap_or(file))
+        || changed.iter().any(|changed| ends_with_path(changed, file))
+}
+
+/// Whether a changed file is the test's file. Reports may name files relative to a folder of the checkout.
+fn ends_with_path(changed: &str, file: &str) -> bool {
+    changed
+        .strip_suffix(file)
+        .is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+use super::*;
+use crate::gate::judged::fixture;
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_793_520_000_000);
+
+fn rules() -> Rules {
+    Rules {
+        risk: 0.05,
+        most_excused: 5,
+        changed: HashSet::new(),
+        never: Vec::new(),
+        allow_broken: false,
+        expire_after: None,
+        now: NOW,
+    }
+}
+
+fn flake() -> JudgedFailure {
+    JudgedFailure {
+        first_failed_at: Some(NOW.plus_days(-10)),
+        ..fixture::flake("cart > odd")
+    }
+}
+
+fn run(failures: Vec<JudgedFailure>) -> JudgedRun {
+    let mine = 1.0
+        - failures
+            .iter()
+            .filter(|failure| !failure.recovered)
+            .map(|failure| 1.0 - failure.mine)
+            .product::<f64>();
+    JudgedRun {
+        mine,
+        action: assay_action(mine),
+        incomplete: None,
+        tests: 100,
+        total: failures.len(),
+        failures,
+        lacking: None,
+    }
+}
+
+fn assay_action(mine: f64) -> Action {
+    match mine {
+        ..0.05 => Action::Pass,
+        0.05..0.9 => Action::Rerun,
+        _ => Action::Block,
+    }
+}
+
+fn outcome(failures: Vec<JudgedFailure>, rules: &Rules) -> GateOutcome {
+    decide(&run(failures), rules, None).outcome
+}
+
+#[test]
+fn a_flake_is_excused_and_a_breakage_is_not() {
+    assert_eq!(outcome(vec![], &rules()), GateOutcome::Clean);
+    assert_eq!(outcome(vec![flake()], &rules()), GateOutcome::Excused);
+    let mine = JudgedFailure {
+        mine: 0.95,
+        cause: Cause::ThisChange,
+        ..flake()
+    };
+    assert_eq!(outcome(vec![flake(), mine], &rules()), GateOutcome::Blocked);
+    let perhaps = JudgedFailure {
+        mine: 0.4,
+        cause: Cause::Unclear,
+        ..flake()
+    };
+    assert_eq!(outcome(vec![flake(), perhaps], &rules()), GateOutcome::Rerun);
+    // Each is below the risk, all together are not.
+    let small = JudgedFailure {
+        mine: 0.03,
+        ..flake()
+    };
+    assert_eq!(outcome(vec![small.clone(), small], &rules()), GateOutcome::Rerun);
+    // A test that recovered needs no excuse.
+    let recovered = JudgedFailure {
+        recovered: true,
+        mine: 0.9,
+        ..flake()
+    };
+    assert_eq!(outcome(vec![recovered], &rules()), GateOutcome::Clean);
+}
+
+#[test]
+fn some_failures_are_never_excused() {
+    let refused = |failure: JudgedFailure, rules: &Rules| {
+        let decision = decide(&run(vec![failure]), rules, None);
+        assert_eq!(decision.outcome.passes(), decision.failed[0].1.is_none());
+        decision.failed[0].1
+    };
+    let broken = JudgedFailure {
+        broken_on_stable: true,
+        cause: Cause::BrokenBefore,
+        ..flake()
+    };
+    assert_eq!(refused(broken.clone(), &rules()), Some(Refusal::Broken));
+    assert_eq!(
+        refused(
+            broken,
+            &Rules {
+                allow_broken: true,
+                ..rules()
+            }
+        ),
+        None
+    );
+    let new = JudgedFailure {
+        runs_elsewhere: 4,
+        ..flake()
+    };
+    assert_eq!(refused(new.clone(), &rules()), Some(Refusal::New));
+    let probable = JudgedFailure { mine: 0.4, ..new };
+    assert_eq!(outcome(vec![probable.clone()], &rules()), GateOutcome::Blocked);
+    assert_eq!(refused(probable, &rules()), Some(Refusal::New));
+    let crowd = JudgedFailure {
+        same_error: 10,
+        ..flake()
+    };
+    assert_eq!(refused(crowd, &rules()), Some(Refusal::Crowd));
+    let unclear = JudgedFailure {
+        cause: Cause::Unclear,
+        ..flake()
+    };
+    assert_eq!(refused(unclear, &rules()), Some(Refusal::Unclear));
+    for changed in ["tests/cart.test.ts", "web/tests/cart.test.ts"] {
+        let changed = Rules {
+            changed: HashSet::from([changed.to_owned()]),
+            ..rules()
+        };
+        assert_eq!(refused(flake(), &changed), Some(Refusal::Changed));
+    }
+    let other = Rules {
+        changed: HashSet::from(["more-tests/cart.test.ts".to_owned()]),
+        ..rules()
+    };
+    assert_eq!(refused(flake(), &other), None);
+    for never in ["cart > *", "tests/**"] {
+        let never = Rules {
+            never: vec![Pattern::new(never).unwrap()],
+            ..rules()
+        };
+        assert_eq!(refused(flake(), &never), Some(Refusal::Never));
+    }
+    let expiring = |days: u64| Rules {
+        expire_after: Some(Duration::from_secs(days * 86_400)),
+        ..rules()
+    };
+    assert_eq!(refused(flake(), &expiring(9)), Some(Refusal::Expired));
+    assert_eq!(refused(flake(), &expiring(11)), None);
+}
+
+#[test]
+fn an_unsound_run_does_not_pass() {
+    let status = |code, means_failed_tests| {
+        Some(CommandStatus {
+            code,
+            means_failed_tests,
+        })
+    };
+    let flaky = || run(vec![flake()]);
+    let outcome = |run: &JudgedRun, command| decide(run, &rules(), command).outcome;
+    assert_eq!(outcome(&flaky(), status(1, true)), GateOutcome::Excused);
+    assert_eq!(outcome(&flaky(), status(137, false)), GateOutcome::Blocked);
+    // The command failed, and no test did.
+    assert_eq!(outcome(&run(vec![]), status(1, true)), GateOutcome::Blocked);
+    assert_eq!(outcome(&run(vec![]), status(0, false)), GateOutcome::Clean);
+    let cut = JudgedRun {
+        incomplete: Some("a test was interrupted".to_owned()),
+        ..flaky()
+    };
+    assert_eq!(outcome(&cut, None), GateOutcome::Blocked);
+    assert_eq!(
+        outcome(
+            &JudgedRun {
+                tests: 0,
+                ..run(vec![])
+            },
+            None
+        ),
+        GateOutcome::Blocked
+    );
+    assert_eq!(
+        outcome(
+            &JudgedRun {
+                total: 300,
+                ..flaky()
+            },
+            None
+        ),
+        GateOutcome::Blocked
+    );
+    let lacking = JudgedRun {
+        lacking: Some("3 tests are no longer reported".to_owned()),
+        ..run(vec![])
+    };
+    assert_eq!(outcome(&lacking, None), GateOutcome::Blocked);
+    let six = run(vec![JudgedFailure { mine: 0.0, ..flake() }; 6]);
+    assert_eq!(outcome(&six, None), GateOutcome::Blocked);
+    let decision = decide(
+        &six,
+        &Rules {
+            most_excused: 6,
+            ..rules()
+        },
+        None,
+    );
+    assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 6));
+}
+
+#[test]
+fn a_mass_failure_that_reruns_cleared_counts_once() {
+    let thirty = |cleared: bool| {
+        let failure = JudgedFailure {
+            in_mass_failure: true,
+            cleared,
+            cause: Cause::Environment,
+            same_error: 30,
+            ..flake()
+        };
+        JudgedRun {
+            mine: 0.03,
+            ..run(vec![failure; 30])
+        }
+    };
+    let decision = decide(&thirty(true), &rules(), None);
+    assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 30));
+    let none_excused = Rules {
+        most_excused: 0,
+        ..rules()
+    };
+    assert_eq!(
+        decide(&thirty(true), &none_excused, None).outcome,
+        GateOutcome::Blocked
+    );
+    let not_cleared = decide(&thirty(false), &rules(), None);
+    assert_eq!(not_cleared.outcome, GateOutcome::Blocked);
+    assert_eq!(not_cleared.failed[0].1, Some(Refusal::Crowd));
+}

@@ -1,0 +1,343 @@
+//! The gate's decision as text, Markdown, JSON and JUnit XML.
+//!
+//! Names and sentences come from reports and branches, so each form escapes them.
+
+use assay_answers::{links, markdown::code};
+use assay_cli_local::analysis::cause_words;
+use assay_cli_terminal::{output, terminal};
+use assay_domain::{cause::band, decision::GateOutcome};
+use serde_json::{Value, json};
+
+use crate::gate::{
+    judged::JudgedFailure,
+    policy::{Decision, Refusal, Reran},
+};
+
+/// The first line of the Markdown, by which a step finds the comment that it wrote before.
+const MARKER: &str = "<!-- assay-gate -->";
+/// Longest Markdown, in characters: GitHub takes 65,536 for a comment.
+const LONGEST: usize = 60_000;
+/// Longest text of a report in any form, in characters.
+const LONGEST_TEXT: usize = 500;
+
+/// The decision for a terminal or a log.
+pub fn text(decision: &Decision) -> String {
+    let mut text = format!("{}\n", headline(decision));
+    if let Some(reran) = &decision.reran {
+        text += &format!("  {}\n", reran_in_words(reran));
+    }
+    if let Some(burn_in) = &decision.burn_in {
+        text += &format!("  {}\n", plain(&burn_in.in_words()));
+    }
+    for sentence in decision.problems.iter().chain(&decision.open) {
+        text += &format!("  {}\n", plain(sentence));
+    }
+    for (failure, refusal) in &decision.failed {
+        let mark = if refusal.is_none() {
+            "excused"
+        } else {
+            "not excused"
+        };
+        text += &format!(
+            "\n{mark}: {}{}\n  {} (this change: {}). {}\n",
+            plain(&failure.test_name),
+            file(failure.file_path.as_deref()),
+            cause_words(failure.cause),
+            band(failure.mine),
+            plain(&failure.explanation),
+        );
+        if let Some(refusal) = refusal {
+            text += &format!("  Not excused: {}\n", refusal.sentence());
+        }
+    }
+    text
+}
+
+/// The decision as Markdown of at most 60,000 characters. With the address of the run's page, each test has a link.
+pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
+    let page = page.filter(|page| is_address(page));
+    let mut text = format!("{MARKER}\n### {}\n", headline(decision));
+    if let Some(page) = page {
+        text += &format!("\n[The run in Assay]({page})\n");
+    }
+    if let Some(reran) = &decision.reran {
+        text += &format!("\n{}\n", reran_in_words(reran));
+    }
+    if let Some(burn_in) = &decision.burn_in {
+        text += &format!("\n{}\n", code(&burn_in.in_words()));
+    }
+    for sentence in decision.problems.iter().chain(&decision.open) {
+        text += &format!("\n- {}", code(sentence));
+    }
+    text.push('\n');
+    let ending = |left: usize| {
+        format!(
+            "\n… and {}\n",
+            output::count(u64::try_from(left).unwrap_or(u64::MAX), "further failed test")
+        )
+    };
+    let mut length = text.chars().count();
+    for (place, (failure, refusal)) in decision.failed.iter().enumerate() {
+        let verdict = match refusal {
+            None => "Excused".to_owned(),
+            Some(refusal) => format!("**Not excused**: {}", refusal.sentence()),
+        };
+        let in_file = failure
+            .file_path
+            .as_deref()
+            .map_or_else(String::new, |file| format!(" in {}", code(file)));
+        let entry = format!(
+            "\n- {}{in_file}\n  {verdict}. Cause: {} (this change: {}). {}\n",
+            linked(failure, page),
+            cause_words(failure.cause),
+            band(failure.mine),
+            code(&failure.explanation),
+        );
+        length += entry.chars().count();
+        if length > LONGEST - 100 {
+            return text + &ending(decision.failed.len() - place);
+        }
+        text += &entry;
+    }
+    text
+}
+
+/// The decision as JSON.
+pub fn json(decision: &Decision) -> Value {
+    let failed = decision.failed.iter().map(|(failure, refusal)| {
+        json!({
+            "testName": failure.test_name,
+            "filePath": failure.file_path,
+            "cause": failure.cause,
+            "mine": failure.mine,
+            "explanation": failure.explanation,
+            "excused": refusal.is_none(),
+            "refusal": refusal.map(Refusal::word),
+        })
+    });
+    json!({
+        "outcome": decision.outcome,
+        "passes": decision.outcome.passes(),
+        "excused": decision.excused(),
+        "problems": decision.problems,
+        "failed": failed.collect::<Vec<_>>(),
+    })
+}
+
+/// The failed tests as JUnit XML. Excused ones are skipped.
+pub fn junit(decision: &Decision) -> String {
+    let failures = decision.failed.len() - decision.excused();
+    let problems = decision.problems.len();
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"assay gate\" tests=\"{}\" \
+         failures=\"{failures}\" errors=\"{problems}\" skipped=\"{}\">\n",
+        decision.failed.len() + problems,
+        decision.excused()
+    );
+    for problem in &decision.problems {
+        xml += &format!(
+            "<testcase classname=\"assay gate\" name=\"the run is valid\"><error message=\"{}\"/></testcase>\n",
+            escaped(problem)
+        );
+    }
+    for (failure, refusal) in &decision.failed {
+        let file = failure.file_path.as_deref().unwrap_or_default();
+        let result = match refusal {
+            None => format!(
+                "<skipped message=\"Excused: {}\"/>",
+                escaped(&failure.explanation)
+            ),
+            Some(refusal) => format!(
+                "<failure message=\"{}\">{}</failure>",
+                escaped(&format!("Not excused: {}", refusal.sentence())),
+                escaped(&failure.explanation)
+            ),
+        };
+        xml += &format!(
+            "<testcase classname=\"{}\" name=\"{}\" file=\"{}\">{result}</testcase>\n",
+            escaped(file),
+            escaped(&failure.test_name),
+            escaped(file)
+        );
+    }
+    xml + "</testsuite>\n</testsuites>\n"
+}
+
+/// `Ran 2 tests again, 3 times, 14 s: this change, P .004`.
+fn reran_in_words(reran: &Reran) -> String {
+    let times = match reran.times {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    let mine = match reran.mine {
+        mine if mine < 0.001 => "below .001".to_owned(),
+        mine if mine > 0.999 => "above .999".to_owned(),
+        mine => format!("{mine:.3}").trim_start_matches('0').to_owned(),
+    };
+    format!(
+        "Ran {} again, {times}, {:.0} s: this change, P {mine}",
+        output::count(u64::from(reran.tests), "test"),
+        reran.seconds.max(1.0),
+    )
+}
+
+fn headline(decision: &Decision) -> String {
+    let failed = |count: usize| output::count(u64::try_from(count).unwrap_or(u64::MAX), "failed test");
+    let all = decision.failed.len();
+    let excused = decision.excused();
+    match decision.outcome {
+        GateOutcome::Clean => "Gate: passes, no test failed".to_owned(),
+        GateOutcome::Excused => format!("Gate: passes, {} excused", failed(all)),
+        GateOutcome::Rerun => {
+            let state = match decision.reran {
+                None => "not decided, run this revision again",
+                Some(_) => "not decided after reruns",
+            };
+            format!("Gate: {state}; {excused} of {} excused", failed(all))
+        }
+        GateOutcome::Blocked => match all {
+            0 => "Gate: does not pass".to_owned(),
+            all => format!("Gate: does not pass, {excused} of {} excused", failed(all)),
+        },
+    }
+}
+
+/// A text of a report on one line, without control characters, of a bounded length.
+fn plain(text: &str) -> String {
+    let line: String = terminal::one_line(text).chars().take(LONGEST_TEXT).collect();
+    assay_reports::shown_name(&line)
+}
+
+fn file(path: Option<&str>) -> String {
+    path.map_or_else(String::new, |path| format!(" ({})", plain(path)))
+}
+
+/// A failed test's name, with a link to its page if the run's page is known.
+fn linked(failure: &JudgedFailure, page: Option<&str>) -> String {
+    let name = code(&failure.test_name);
+    match page {
+        Some(page) => {
+            let address = links::test_of_run(page, &failure.test_name, failure.file_path.as_deref());
+            format!("[{name}]({address})")
+        }
+        None => name,
+    }
+}
+
+/// Whether a text of the server is a web address that cannot end the parentheses of a link.
+fn is_address(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/[]%".contains(&byte);
+    (text.starts_with("https://") || text.starts_with("http://")) && text.bytes().all(is_allowed)
+}
+
+fn escaped(text: &str) -> String {
+    plain(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::judged::fixture::flake;
+
+    fn decision(name: &str, count: usize) -> Decision {
+        let failure = JudgedFailure {
+            file_path: Some("a/b.ts".to_owned()),
+            ..flake(name)
+        };
+        Decision {
+            outcome: GateOutcome::Blocked,
+            problems: vec!["The report is not complete: `rm` @all".to_owned()],
+            failed: vec![(failure.clone(), None), (failure, Some(Refusal::New))]
+                .into_iter()
+                .cycle()
+                .take(count)
+                .collect(),
+            open: Vec::new(),
+            reran: None,
+            burn_in: None,
+        }
+    }
+
+    #[test]
+    fn report_text_cannot_leave_its_code_span() {
+        let text = markdown(
+            &decision(
+                "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
+                2,
+            ),
+            None,
+        );
+        assert!(text.starts_with("<!-- assay-gate -->\n"), "{text}");
+        assert!(
+            !text.contains("@team") && !text.contains("#12") && !text.contains('\u{1b}'),
+            "{text}"
+        );
+        assert!(text.contains("``` ``</code>"), "{text}");
+        assert_eq!(
+            text.matches("<!--").count(),
+            3,
+            "the marker and the name, twice, in code: {text}"
+        );
+    }
+
+    #[test]
+    fn reruns_are_one_line_of_text_and_markdown() {
+        let reran = |mine, times| Decision {
+            reran: Some(Reran {
+                tests: 2,
+                times,
+                seconds: 14.2,
+                mine,
+            }),
+            ..decision("pays", 1)
+        };
+        let line = "Ran 2 tests again, 3 times, 14 s: this change, P .004\n";
+        assert!(text(&reran(0.004, 3)).contains(line));
+        assert!(markdown(&reran(0.004, 3), None).contains(line));
+        assert!(text(&reran(0.000_1, 1)).contains("once, 14 s: this change, P below .001"));
+        assert!(!text(&decision("pays", 1)).contains("Ran "));
+    }
+
+    #[test]
+    fn a_comment_fits() {
+        let text = markdown(&decision(&"x".repeat(600), 300), None);
+        assert!(text.chars().count() <= LONGEST, "{}", text.chars().count());
+        assert!(text.contains("further failed tests"), "{text}");
+        assert!(!markdown(&decision("x", 2), None).contains("further"));
+    }
+
+    #[test]
+    fn each_test_has_a_link_below_the_page_of_its_run() {
+        let text = markdown(
+            &decision("a)](http://evil.example", 1),
+            Some("https://assay.example.org/p/1/runs/2"),
+        );
+        assert!(
+            text.contains(
+                "[`a)](http://evil.example`](https://assay.example.org/p/1/runs/2/test?name=a%29%5D%28http%3A%2F%2Fevil.example&file=a%2Fb.ts)"
+            ),
+            "{text}"
+        );
+        for page in ["javascript:alert(1)", "https://x.example) [x](http://y"] {
+            assert!(!markdown(&decision("a", 1), Some(page)).contains("]("), "{page}");
+        }
+    }
+
+    #[test]
+    fn junit_xml_skips_what_is_excused() {
+        let xml = junit(&decision("a < b & \"c\"", 2));
+        assert!(
+            xml.contains("tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"1\""),
+            "{xml}"
+        );
+        assert!(xml.contains("name=\"a &lt; b &amp; &quot;c&quot;\""), "{xml}");
+        assert!(
+            xml.contains("<skipped message=\"Excused: Failed in 4 of 120"),
+            "{xml}"
+        );
+    }
+}

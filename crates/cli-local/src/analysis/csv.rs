@@ -1,0 +1,281 @@
+//! Reads a history as CSV with one attempt per row.
+
+use std::io::Read;
+
+use assay_domain::{attempt::AttemptStatus, test::TestName, timestamp::Timestamp};
+use csv::{ByteRecord, ReaderBuilder, Trim};
+
+use crate::analysis::{
+    collector::{Collector, RowRun},
+    part::Attempt,
+};
+
+/// Longest value of a column, in bytes.
+const LONGEST_VALUE: usize = 16_384;
+/// Highest number of a retry.
+const MOST_RETRIES: u32 = 100_000;
+
+/// The error of a CSV history. Every message names the file, the line and what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// The header lacks a column.
+    #[error(
+        "{file}:1: the header has no column {column:?}; expected test,run,started_at,status and optionally \
+         file,branch,revision,execution,retry,duration_ms,variant,error, in any order"
+    )]
+    NoColumn {
+        /// The file.
+        file: String,
+        /// The column.
+        column: &'static str,
+    },
+    /// The header has a column twice.
+    #[error("{file}:1: the header names the column {column:?} twice")]
+    ColumnTwice {
+        /// The file.
+        file: String,
+        /// The column.
+        column: &'static str,
+    },
+    /// A row is not valid.
+    #[error("{file}:{line}: {problem}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The line on which the row begins, from 1.
+        line: u64,
+        /// The problem and what was expected.
+        problem: String,
+    },
+    /// The file cannot be read.
+    #[error("{file}: reading failed")]
+    Io {
+        /// The file.
+        file: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The columns of a history, with their indexes in the current file.
+struct Columns {
+    test: usize,
+    run: usize,
+    started_at: usize,
+    status: usize,
+    file: Option<usize>,
+    branch: Option<usize>,
+    revision: Option<usize>,
+    execution: Option<usize>,
+    retry: Option<usize>,
+    duration_ms: Option<usize>,
+    variant: Option<usize>,
+    error: Option<usize>,
+}
+
+/// Adds every row of a CSV history. `name` is the file's name in messages. Without a branch column, all runs are of the
+/// stable branch. Returns the number of rows.
+///
+/// # Errors
+/// The first invalid row. The rows before it have been added.
+pub fn read_csv(collector: &mut Collector, name: &str, input: impl Read) -> Result<u64, CsvError> {
+    let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(input);
+    let header = reader.byte_headers().map_err(|error| csv_error(name, error))?;
+    let columns = Columns::of(name, header)?;
+    let stable_branch = collector.stable_branch().to_owned();
+    let mut record = ByteRecord::new();
+    let mut rows = 0;
+    while reader
+        .read_byte_record(&mut record)
+        .map_err(|error| csv_error(name, error))?
+    {
+        let line = record.position().map_or(0, csv::Position::line);
+        add(collector, name, &stable_branch, &columns, &record).map_err(|problem| CsvError::Row {
+            file: name.to_owned(),
+            line,
+            problem,
+        })?;
+        rows += 1;
+    }
+    Ok(rows)
+}
+
+impl Columns {
+    fn of(file: &str, header: &ByteRecord) -> Result<Self, CsvError> {
+        let find = |column: &'static str| {
+            let mut places = (0..).zip(header.iter()).filter(|(index, title)| {
+                let title = if *index == 0 {
+                    title.strip_prefix(b"\xef\xbb\xbf").unwrap_or(title)
+                } else {
+                    title
+                };
+                title.eq_ignore_ascii_case(column.as_bytes())
+            });
+            let first = places.next().map(|(index, _)| index);
+            match places.next() {
+                Some(_) => Err(CsvError::ColumnTwice {
+                    file: file.to_owned(),
+                    column,
+                }),
+                None => Ok(first),
+            }
+        };
+        let required = |column| {
+            find(column)?.ok_or_else(|| CsvError::NoColumn {
+                file: file.to_owned(),
+                column,
+            })
+        };
+        Ok(Self {
+            test: required("test")?,
+            run: required("run")?,
+            started_at: required("started_at")?,
+            status: required("status")?,
+            file: find("file")?,
+            branch: find("branch")?,
+            revision: find("revision")?,
+            execution: find("execution")?,
+            retry: find("retry")?,
+            duration_ms: find("duration_ms")?,
+            variant: find("variant")?,
+            error: find("error")?,
+        })
+    }
+}
+
+/// Adds one row. The error describes the problem.
+fn add(
+    collector: &mut Collector,
+    file: &str,
+    stable_branch: &str,
+    columns: &Columns,
+    record: &ByteRecord,
+) -> Result<(), String> {
+    let text = |index: usize, column: &str| {
+        let bytes = record.get(index).unwrap_or_default();
+        if bytes.len() > LONGEST_VALUE {
+            return Err(format!(
+                "{column} has {} bytes, expected at most {LONGEST_VALUE}",
+                bytes.len()
+            ));
+        }
+        std::str::from_utf8(bytes).map_err(|_| format!("{column} is not UTF-8"))
+    };
+    let required = |index, column: &str| {
+        text(index, column).and_then(|value| match value {
+            "" => Err(format!("{column} is empty")),
+            value => Ok(value),
+        })
+    };
+    let optional = |index: Option<usize>, column: &str| -> Result<Option<&str>, String> {
+        let Some(index) = index else { return Ok(None) };
+        text(index, column).map(|value| Some(value).filter(|value| !value.is_empty()))
+    };
+
+    let test = TestName {
+        name: required(columns.test, "test")?.to_owned(),
+        file_path: optional(columns.file, "file")?.map(ToOwned::to_owned),
+    };
+    let started_at = time(required(columns.started_at, "started_at")?)?;
+    let status: AttemptStatus = required(columns.status, "status").and_then(|word| {
+        word.parse()
+            .map_err(|unknown| format!("status {word:?}, {unknown}"))
+    })?;
+    let count = |column, name| {
+        optional(column, name)?
+            .map(|text| ordinal(name, text))
+            .transpose()
+    };
+    let execution = count(columns.execution, "execution")?.unwrap_or(0);
+    let retry = count(columns.retry, "retry")?;
+    let duration_ms = optional(columns.duration_ms, "duration_ms")?
+        .map(duration)
+        .transpose()?;
+    let branch = match columns.branch {
+        Some(_) => optional(columns.branch, "branch")?,
+        None => Some(stable_branch),
+    };
+    let run = RowRun {
+        file,
+        id: required(columns.run, "run")?,
+        branch,
+        revision: optional(columns.revision, "revision")?,
+        variant: optional(columns.variant, "variant")?.unwrap_or_default(),
+    };
+    let error = optional(columns.error, "error")?.filter(|_| status.is_failure());
+    let attempt = Attempt {
+        execution,
+        retry: 0,
+        status,
+        duration_ms,
+        started_at: Some(started_at),
+        signature: error.and_then(|message| collector.signature(message)),
+    };
+    collector.row(run, &test, retry, attempt, started_at)
+}
+
+/// RFC 3339, the same without a zone (UTC), or seconds or milliseconds since 1970.
+fn time(text: &str) -> Result<Timestamp, String> {
+    let wrong = || {
+        format!(
+            "started_at {text:?}, expected a date-time such as 2026-11-20T18:46:03Z, or seconds or milliseconds since 1970"
+        )
+    };
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        // Seconds reach this value in the year 5138; milliseconds passed it in March 1973.
+        let ms = if number.unsigned_abs() < 100_000_000_000 {
+            number.saturating_mul(1_000)
+        } else {
+            number
+        };
+        return Ok(Timestamp::from_unix_ms(ms));
+    }
+    let zoned = format!("{}Z", text.replacen(' ', "T", 1));
+    zoned
+        .parse()
+        .or_else(|_| text.replacen(' ', "T", 1).parse())
+        .map_err(|_| wrong())
+}
+
+/// The number of an execution or a retry.
+fn ordinal(column: &str, text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|ordinal| *ordinal <= MOST_RETRIES)
+        .ok_or_else(|| format!("{column} {text:?}, expected a whole number from 0 to {MOST_RETRIES}"))
+}
+
+/// Whole milliseconds; a fraction is rounded.
+fn duration(text: &str) -> Result<u64, String> {
+    let wrong = || format!("duration_ms {text:?}, expected milliseconds, 0 or more");
+    if let Ok(whole) = text.parse() {
+        return Ok(whole);
+    }
+    let number: f64 = text.parse().map_err(|_| wrong())?;
+    if !(0.0..9e15).contains(&number) {
+        return Err(wrong());
+    }
+    format!("{:.0}", number.round()).parse().map_err(|_| wrong())
+}
+
+fn csv_error(file: &str, error: csv::Error) -> CsvError {
+    let line = error.position().map_or(0, csv::Position::line);
+    let file = file.to_owned();
+    let problem = match error.into_kind() {
+        csv::ErrorKind::Io(source) => return CsvError::Io { file, source },
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
+            format!("the row has {len} columns, expected {expected_len} as in the header")
+        }
+        csv::ErrorKind::Utf8 { .. } => "the row is not UTF-8".to_owned(),
+        csv::ErrorKind::Seek | csv::ErrorKind::Serialize(_) | csv::ErrorKind::Deserialize { .. } | _ => {
+            "the row is not CSV".to_owned()
+        }
+    };
+    CsvError::Row { file, line, problem }
+}

@@ -1,0 +1,25 @@
+//! Judges a test history without a database: reads reports or CSV, returns verdicts.
+//!
+//! A [`Collector`] accepts recordings of reports and rows of CSV in any order. Of each run it stores only the data that
+//! the engine and the page need: bitmaps, and the few results that are not plain passes. [`Collector::judge`] returns
+//! an [`Analysis`], which serializes to JSON and renders to one self-contained page ([`page()`]).
+//!
+//! The same function as in the store builds the observations, so that an offline verdict equals a stored one of the
+//! same results and time.
+
+mod analysis;
+mod causes;
+mod collector;
+mod csv;
+mod interner;
+mod page;
+mod part;
+mod slot;
+
+pub use assay_markup::{history::Strip, strip::Outcome};
+
+pub use analysis::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, ReportErrorCount, RunBar};
+pub use causes::{CausedFailure, Causes, FailureSelection, NoSuchRun, RunGate, cause_words};
+pub use collector::Collector;
+pub use csv::{CsvError, read_csv};
+pub use page::page;

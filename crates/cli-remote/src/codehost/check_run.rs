@@ -1,0 +1,64 @@
+//! A check run on a commit of GitHub, which all jobs of the commit keep up to date.
+
+use serde_json::{Value, json};
+
+use crate::codehost::{
+    comment::{Annotation, Comment},
+    github::GitHub,
+    host::PostError,
+    post::Outcome,
+};
+
+/// Most characters of a summary.
+const LONGEST: usize = 65_535;
+
+/// Writes the check run of a commit, unless it has a newer state or says the same.
+pub(crate) fn write(host: &GitHub, revision: &str, comment: &Comment) -> Result<Outcome, PostError> {
+    let runs = host.check_runs(revision)?;
+    let is_own = |run: &&Value| run.get("external_id").and_then(Value::as_str) == Some(comment.project());
+    let Some(run) = runs.iter().find(is_own) else {
+        host.create_check_run(&content(revision, comment))?;
+        return Ok(Outcome::Created);
+    };
+    let summary = run.pointer("/output/summary").and_then(Value::as_str);
+    let summary = summary.unwrap_or_default();
+    if let Some(kept) = comment.reason_to_keep(summary) {
+        return Ok(kept);
+    }
+    let id = run.get("id").and_then(Value::as_u64);
+    let id = id.ok_or(PostError::Unreadable("id of the check run"))?;
+    host.edit_check_run(id, &content(revision, comment))?;
+    Ok(Outcome::Edited)
+}
+
+fn content(revision: &str, comment: &Comment) -> Value {
+    let conclusion = match (comment.clean, comment.action.as_str()) {
+        (true, _) => "success",
+        (false, "block") => "failure",
+        (false, _) => "neutral",
+    };
+    let summary: String = comment.markdown.chars().take(LONGEST).collect();
+    let annotations: Vec<Value> = comment.annotations.iter().filter_map(annotation).collect();
+    let mut content = json!({
+        "name": "Assay",
+        "head_sha": revision,
+        "external_id": comment.project(),
+        "status": "completed",
+        "conclusion": conclusion,
+        "output": {"title": comment.headline, "summary": summary, "annotations": annotations},
+    });
+    if let (Some(url), Some(fields)) = (&comment.url, content.as_object_mut()) {
+        fields.insert("details_url".to_owned(), json!(url));
+    }
+    content
+}
+
+/// An annotation needs a file and a line.
+fn annotation(of: &Annotation) -> Option<Value> {
+    let (path, line) = (of.file.as_ref()?, of.line?);
+    let level = if of.is_mine { "failure" } else { "notice" };
+    Some(json!({
+        "path": path, "start_line": line, "end_line": line, "annotation_level": level,
+        "title": of.title, "message": of.message,
+    }))
+}

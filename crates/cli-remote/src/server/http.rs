@@ -1,0 +1,267 @@
+//! HTTP requests to a server's listeners: the client, and an answer that was read to its end.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use assay_reports::shown_name;
+use rustls::CertificateError;
+use serde_json::Value;
+use ureq::{
+    Agent, RequestBuilder,
+    http::{HeaderName, Response, StatusCode, header},
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use crate::server::address::Address;
+
+const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
+/// Time limit for connecting.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Time limit for `100 Continue`. Then the body is sent anyway.
+const ACCEPT: Duration = Duration::from_secs(5);
+/// Time limit for sending a body. The server has the same limit.
+const SEND: Duration = Duration::from_secs(600);
+/// Time limit for the answer: waiting for the project's turn, parsing and storing.
+const ANSWER: Duration = Duration::from_secs(180);
+/// Largest answer that is read, in bytes.
+const LARGEST_ANSWER: u64 = 16 << 20;
+/// The number of characters that are shown of an answer that is not JSON.
+const LONGEST_SHOWN: usize = 200;
+
+/// How rustls names a server's certificate that is one of an authority.
+const AUTHORITY: &str = "CaUsedAsEndEntity";
+
+/// The reason why there is no answer.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// The server cannot be reached, or the connection was lost.
+    Unreachable(String),
+    /// The server's certificate is not trusted, or the connection cannot be encrypted.
+    Untrusted(String),
+    /// The server's certificate is one of an authority.
+    Authority(String),
+    /// The other side speaks TLS where the address says http, or the other way round.
+    OtherProtocol(String),
+}
+
+impl NoAnswer {
+    fn new(address: &Address, error: &ureq::Error) -> Self {
+        let Some(problem) = untrusted(error) else {
+            // Parsing fails at the first byte of a TLS alert.
+            return if matches!(error, ureq::Error::Protocol(_)) && !address.is_encrypted {
+                Self::OtherProtocol(format!(
+                    "{address} does not speak HTTP without TLS ({})",
+                    reason(error)
+                ))
+            } else {
+                Self::Unreachable(format!("{address} does not answer: {}", reason(error)))
+            };
+        };
+        let is_authority = || {
+            matches!(
+                problem,
+                rustls::Error::InvalidCertificate(CertificateError::Other(_))
+            ) && problem.to_string().contains(AUTHORITY)
+        };
+        if let rustls::Error::InvalidMessage(_) = problem {
+            Self::OtherProtocol(format!("{address} does not speak TLS ({problem})"))
+        } else if is_authority() {
+            Self::Authority(format!(
+                "{address} is not trusted: its certificate is one of an authority (CA:TRUE), which no server may use"
+            ))
+        } else {
+            Self::Untrusted(format!("{address} is not trusted: {problem}"))
+        }
+    }
+
+    /// Advice for the user.
+    pub const fn advice(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => {
+                "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is reachable \
+                 from here"
+            }
+            Self::Untrusted(_) => {
+                "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it"
+            }
+            Self::Authority(_) => {
+                "make a server's certificate, with `openssl req -x509 … -addext basicConstraints=critical,CA:FALSE` if it \
+                 signs itself, and set SSL_CERT_FILE to it"
+            }
+            Self::OtherProtocol(_) => {
+                "an address begins with https:// if the listener or a proxy before it has TLS, and else with http://"
+            }
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Untrusted(_) | Self::Authority(_) | Self::OtherProtocol(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(reason)
+            | Self::Untrusted(reason)
+            | Self::Authority(reason)
+            | Self::OtherProtocol(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for NoAnswer {}
+
+/// Whether a request that got this status may succeed later.
+pub fn is_transient(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The wait that the server asks for.
+    pub retry_after: Option<Duration>,
+    /// The target of a redirection.
+    pub location: Option<String>,
+    /// The body, if it is JSON.
+    pub json: Option<Value>,
+    bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads an answer of the server at this address.
+    pub fn read(
+        address: &Address,
+        answer: Result<Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Self, NoAnswer> {
+        let mut answer = answer.map_err(|error| NoAnswer::new(address, &error))?;
+        let header = |name: HeaderName| answer.headers().get(name)?.to_str().ok();
+        let retry_after = header(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+        let location = header(header::LOCATION).map(shown_name);
+        let bytes = answer
+            .body_mut()
+            .with_config()
+            .limit(LARGEST_ANSWER)
+            .read_to_vec()
+            .map_err(|error| NoAnswer::new(address, &error))?;
+        Ok(Self {
+            status: answer.status(),
+            retry_after: retry_after.map(Duration::from_secs),
+            location,
+            json: serde_json::from_slice(&bytes).ok(),
+            bytes,
+        })
+    }
+
+    /// A text field of the JSON, without characters that control a terminal.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.json.as_ref()?.get(name)?.as_str().map(shown_name)
+    }
+
+    /// Whether the body is empty.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.trim_ascii().is_empty()
+    }
+
+    /// The beginning of an answer that is not JSON, for example of a proxy. For an HTML page, its title.
+    pub fn beginning(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let title = text
+            .split_once("<title>")
+            .and_then(|(_, rest)| rest.split_once("</title>"));
+        let words: Vec<_> = title
+            .map_or(&*text, |(title, _)| title)
+            .split_whitespace()
+            .collect();
+        let beginning: String = shown_name(&words.join(" ")).chars().take(LONGEST_SHOWN).collect();
+        match beginning.as_str() {
+            "" => "it gives no reason".to_owned(),
+            _ => beginning,
+        }
+    }
+}
+
+/// Creates a client of a listener. Fails if connections must be encrypted and this system trusts no authority.
+pub fn agent(address: &Address) -> anyhow::Result<Agent> {
+    let mut config = Agent::config_builder()
+        .http_status_as_error(false)
+        // Another address must not get the key.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(USER_AGENT)
+        .timeout_connect(Some(CONNECT))
+        .timeout_await_100(Some(ACCEPT))
+        .timeout_send_body(Some(SEND))
+        .timeout_recv_response(Some(ANSWER))
+        .timeout_recv_body(Some(ANSWER));
+    if address.is_loopback {
+        config = config.proxy(None);
+    }
+    if address.is_encrypted {
+        config = config.tls_config(trusted_authorities()?);
+    }
+    Ok(config.build().into())
+}
+
+/// The time until a deadline.
+pub fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+/// A request that takes at most this time in all.
+pub fn limited<B>(request: RequestBuilder<B>, limit: Option<Duration>) -> RequestBuilder<B> {
+    request.config().timeout_global(limit).build()
+}
+
+/// Describes why there is no answer.
+fn reason(error: &ureq::Error) -> String {
+    if let ureq::Error::Io(problem) = error {
+        problem.to_string()
+    } else if let ureq::Error::Timeout(waiting) = error {
+        format!("waiting took too long ({waiting})")
+    } else if let ureq::Error::HostNotFound = error {
+        "no such host".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+/// The TLS failure behind an error, if any.
+fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
+    if let ureq::Error::Rustls(problem) = error {
+        Some(problem)
+    } else if let ureq::Error::Io(problem) = error {
+        problem.get_ref()?.downcast_ref()
+    } else {
+        None
+    }
+}
+
+/// Configures TLS with the authorities of this system, which include a company's own.
+fn trusted_authorities() -> anyhow::Result<TlsConfig> {
+    let certificates = rustls_native_certs::load_native_certs();
+    let roots: Vec<_> = certificates
+        .certs
+        .iter()
+        .map(|certificate| Certificate::from_der(certificate).to_owned())
+        .collect();
+    anyhow::ensure!(
+        !roots.is_empty(),
+        "this system has no CA certificates to verify a server with; install ca-certificates, or set \
+         SSL_CERT_FILE to a file of them"
+    );
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::from(roots))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}

@@ -1,0 +1,188 @@
+//! The read API of a server, for a program with a read key.
+
+use std::{fmt, time::Duration};
+
+use anyhow::{Context as _, anyhow};
+use assay_cli_terminal::{
+    misuse::Misuse,
+    retry::{self, Backoff, Transient},
+};
+use assay_domain::id::ProjectId;
+use assay_reports::shown_name;
+use serde::Deserialize;
+use serde_json::Value;
+use ureq::{Agent, http::header};
+
+use crate::server::{
+    address::Address,
+    http::{self, Answer, NoAnswer},
+};
+
+#[derive(Debug, Deserialize)]
+struct Projects {
+    projects: Vec<NamedProject>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NamedProject {
+    id: ProjectId,
+    name: String,
+}
+
+/// The project of this id or name; without one the key's only project.
+fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
+    let Projects { projects } =
+        Projects::deserialize(answer).context("the server's answer lists no projects")?;
+    match (wanted, projects.as_slice()) {
+        (Some(wanted), projects) => {
+            let id = wanted.parse().ok();
+            let project = projects
+                .iter()
+                .find(|project| Some(project.id) == id || project.name == wanted);
+            let project = project.ok_or_else(|| {
+                anyhow!(
+                    "the read key's organization has no project {:?}",
+                    shown_name(wanted)
+                )
+            })?;
+            Ok(project.id)
+        }
+        (None, [only]) => Ok(only.id),
+        (None, []) => Err(anyhow!(
+            "the read key's organization has no project; create one with `assay-admin project create`"
+        )),
+        (None, [_, _, ..]) => Err(Misuse(
+            "the read key's organization has several projects; select one with --project".to_owned(),
+        )
+        .into()),
+    }
+}
+
+/// A client of the read API.
+pub struct ReadApi {
+    agent: Agent,
+    address: Address,
+    authorization: String,
+    backoff: Backoff,
+    /// Whether progress is not shown, because the output is JSON.
+    json: bool,
+}
+
+impl ReadApi {
+    /// Creates a client. It retries a request for this long, and shows that it waits unless the output is JSON. Fails if
+    /// connections must be encrypted and this system trusts no authority.
+    pub fn new(address: Address, key: &str, retry_for: Duration, json: bool) -> anyhow::Result<Self> {
+        Ok(Self {
+            agent: http::agent(&address)?,
+            address,
+            authorization: format!("Bearer {}", key.trim()),
+            backoff: Backoff::new(retry_for),
+            json,
+        })
+    }
+
+    /// The project of this id or name; without one the key's only project.
+    pub fn project(&mut self, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
+        select_project(&self.get("projects")?, wanted)
+    }
+
+    /// The answer of a route, retried while the server is unreachable or busy.
+    pub fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+        let mut backoff = std::mem::replace(&mut self.backoff, Backoff::new(Duration::ZERO));
+        let answer = retry::until_expired(self.json, &mut backoff, "no answer yet", || self.get_once(path));
+        self.backoff = backoff;
+        answer.map_err(anyhow::Error::new)
+    }
+
+    fn get_once(&self, path: &str) -> Result<Value, ApiReadError> {
+        let base = self.address.base().trim_end_matches("/api/v1");
+        let answer = self
+            .agent
+            .get(format!("{base}/api/v1/{path}"))
+            .header(header::AUTHORIZATION, &self.authorization)
+            .call();
+        let answer = Answer::read(&self.address, answer).map_err(ApiReadError::NoAnswer)?;
+        if answer.status.is_success()
+            && let Some(json) = answer.json
+        {
+            return Ok(json);
+        }
+        let status = answer.status.as_u16();
+        let reason = match (answer.text("error"), answer.text("code")) {
+            (Some(error), Some(code)) => format!("{error} ({status} {code})"),
+            _ => format!(
+                "{} answered {status}, which is not an answer of the read API; check ASSAY_API_URL",
+                self.address
+            ),
+        };
+        Err(ApiReadError::Refused {
+            is_transient: http::is_transient(answer.status),
+            reason,
+            retry_after: answer.retry_after,
+        })
+    }
+}
+
+/// The reason why the read API has not answered.
+#[derive(Debug)]
+enum ApiReadError {
+    /// The server did not answer.
+    NoAnswer(NoAnswer),
+    /// The server answered with an error.
+    Refused {
+        is_transient: bool,
+        reason: String,
+        retry_after: Option<Duration>,
+    },
+}
+
+impl Transient for ApiReadError {
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::NoAnswer(problem) => problem.is_transient(),
+            Self::Refused { is_transient, .. } => *is_transient,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NoAnswer(_) => None,
+            Self::Refused { retry_after, .. } => *retry_after,
+        }
+    }
+}
+
+impl fmt::Display for ApiReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer(problem) => problem.fmt(f),
+            Self::Refused { reason, .. } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for ApiReadError {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_project_is_named_or_the_only_one() {
+        let ids = [
+            "019aa3f4-5b1c-7def-8a3b-2f4e5d6c7b8a",
+            "019aa3f4-5b1c-7def-8a3b-2f4e5d6c7b8b",
+        ];
+        let [one, other] = ids.map(|id| json!({"id": id, "name": format!("p{}", &id[35..])}));
+        let only = json!({"projects": [one]});
+        let both = json!({"projects": [one, other]});
+        assert_eq!(select_project(&only, None).unwrap().to_string(), ids[0]);
+        assert_eq!(select_project(&both, Some("pb")).unwrap().to_string(), ids[1]);
+        assert_eq!(select_project(&both, Some(ids[0])).unwrap().to_string(), ids[0]);
+        assert!(select_project(&both, None).unwrap_err().is::<Misuse>());
+        assert!(select_project(&both, Some("px")).is_err());
+        assert!(select_project(&json!({"projects": []}), None).is_err());
+    }
+}

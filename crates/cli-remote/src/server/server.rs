@@ -1,0 +1,311 @@
+//! Requests to the ingest listener, and advice for its errors.
+
+use std::{io::Read, time::Duration};
+
+use assay_cli_terminal::retry::Transient;
+use assay_domain::{decision::GateDecision, id::RunId};
+use assay_reports::shown_name;
+use serde_json::{Value, json};
+use ureq::{
+    Agent, SendBody,
+    http::{Response, StatusCode, header},
+};
+
+use crate::server::http::{self, Answer, NoAnswer};
+use crate::server::{
+    address::{Address, Key},
+    body::Body,
+};
+
+/// Before it sends a larger body, the client waits for `100 Continue`. The server reads at most this many bytes of a
+/// body that it refuses.
+const LARGE: usize = 1 << 20;
+
+/// Advice if another listener answers.
+const OTHER_LISTENER: &str = "this address does not serve /ingest/v1; ASSAY_INGEST_URL names the ingest listener \
+                              (ASSAY_INGEST_LISTEN of assay-server), not the read API";
+
+/// A client of one ingest listener.
+pub struct Server {
+    agent: Agent,
+    address: Address,
+    key: Key,
+}
+
+/// The reason why a report was not stored.
+#[derive(Debug)]
+pub enum UploadError {
+    /// The server did not get the whole report.
+    NoAnswer(NoAnswer),
+    /// The server got the whole report, and its answer was lost.
+    AnswerLost(NoAnswer),
+    /// The read API answered. It refuses ingest keys.
+    ReadApi(String),
+    /// The server answered with an error.
+    Refused(Refusal),
+}
+
+/// An error that the server answered.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The status.
+    pub status: StatusCode,
+    /// The machine-readable code. Empty if another program answered.
+    pub code: String,
+    reason: String,
+    retry_after: Option<Duration>,
+}
+
+impl Transient for UploadError {
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::NoAnswer(problem) | Self::AnswerLost(problem) => problem.is_transient(),
+            Self::ReadApi(_) => false,
+            Self::Refused(refusal) => refusal.code != "not_permitted" && http::is_transient(refusal.status),
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.refusal().and_then(|refusal| refusal.retry_after)
+    }
+}
+
+impl UploadError {
+    /// The error that the ingest listener answered, if it did.
+    const fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => None,
+            Self::Refused(refusal) => Some(refusal),
+        }
+    }
+
+    /// Whether the report itself is refused, so that sending it later or with another key does not help.
+    pub fn is_the_reports_fault(&self) -> bool {
+        self.refusal()
+            .is_some_and(|refusal| matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422))
+    }
+
+    /// Whether the key may not store this report, so that sending it later with the same key does not help.
+    pub fn is_forbidden_to_the_key(&self) -> bool {
+        self.refusal()
+            .is_some_and(|refusal| matches!(refusal.code.as_str(), "wrong_project" | "branch_not_allowed"))
+    }
+
+    /// Whether the server refuses the key itself, with any report.
+    pub fn is_the_keys_fault(&self) -> bool {
+        self.refusal()
+            .is_some_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED)
+    }
+
+    /// Whether another report that is sent now fails for the same reason.
+    pub fn concerns_every_report(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => true,
+            Self::Refused(refusal) => {
+                refusal.status.is_redirection()
+                    || matches!(refusal.status.as_u16(), 401 | 404 | 405 | 429 | 502..=504)
+            }
+        }
+    }
+
+    /// Whether sending the report later may succeed.
+    pub fn is_worth_spooling(&self) -> bool {
+        !self.is_the_reports_fault() && !self.is_forbidden_to_the_key()
+    }
+
+    /// Whether the server answered with a failure of its own.
+    pub fn is_failure_of_the_server(&self) -> bool {
+        self.refusal()
+            .is_some_and(|refusal| refusal.status.is_server_error())
+    }
+
+    /// Whether the server may have stored the report.
+    pub fn may_be_stored(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::ReadApi(_) => false,
+            Self::AnswerLost(_) => true,
+            Self::Refused(refusal) => refusal.status.is_success() || refusal.status.is_server_error(),
+        }
+    }
+
+    /// Advice for the user.
+    pub fn advice(&self) -> Option<&'static str> {
+        let refusal = match self {
+            Self::NoAnswer(problem) | Self::AnswerLost(problem) => return Some(problem.advice()),
+            Self::ReadApi(_) => return Some(OTHER_LISTENER),
+            Self::Refused(refusal) => refusal,
+        };
+        match (refusal.code.as_str(), refusal.status.as_u16()) {
+            ("missing_key" | "invalid_key" | "key_revoked" | "key_expired", _) => Some(
+                "`assay-admin key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
+            ),
+            ("wrong_project", _) => {
+                Some("an ingest key belongs to one project; name it with --project, or omit the flag")
+            }
+            ("unrecognised" | "broken_report", _) => {
+                Some("one file that cannot be read refuses the whole upload: correct it, or leave it out")
+            }
+            ("run_closed", _) => Some(
+                "the run is too old to change over HTTP; `assay-admin import` still can, or give another --run-key",
+            ),
+            ("rate_limited" | "busy" | "too_slow" | "internal_error", _) => {
+                Some("run the command again later; a report that is sent twice is stored once")
+            }
+            ("not_found", _) => Some("the server is older than this program; update it"),
+            ("", 404 | 405) => Some(OTHER_LISTENER),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for UploadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoAnswer(problem) | Self::AnswerLost(problem) => problem.fmt(f),
+            Self::ReadApi(reason) => f.write_str(reason),
+            Self::Refused(Refusal {
+                status, code, reason, ..
+            }) if code.is_empty() => {
+                write!(f, "the server answered {}: {reason}", status.as_u16())
+            }
+            Self::Refused(Refusal {
+                status, code, reason, ..
+            }) => write!(f, "{reason} ({} {code})", status.as_u16()),
+        }
+    }
+}
+
+impl std::error::Error for UploadError {}
+
+impl Server {
+    /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
+    pub fn new(address: Address, key: Key) -> anyhow::Result<Self> {
+        Ok(Self {
+            agent: http::agent(&address)?,
+            address,
+            key,
+        })
+    }
+
+    /// The address of the listener.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The identifier of the key.
+    pub fn key_identifier(&self) -> String {
+        self.key.identifier()
+    }
+
+    /// Asks the server to describe the key.
+    pub fn key(&self) -> Result<Value, UploadError> {
+        let answer = self
+            .agent
+            .get(self.address.route("key"))
+            .header(header::AUTHORIZATION, self.key.bearer())
+            .call();
+        self.read(answer)
+    }
+
+    /// Sends a body. `progress` counts the bytes that were read from it.
+    pub fn send<R: Read>(
+        &self,
+        body: &Body,
+        progress: impl Fn(std::io::Cursor<Vec<u8>>) -> R,
+    ) -> Result<Value, UploadError> {
+        let mut request = self
+            .agent
+            .post(self.address.route("reports"))
+            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::CONTENT_TYPE, body.content_type())
+            .header(header::CONTENT_ENCODING, "zstd")
+            .header(header::CONTENT_LENGTH, body.bytes.len().to_string());
+        if body.bytes.len() > LARGE {
+            request = request.header(header::EXPECT, "100-continue");
+        }
+        let mut bytes = Counted {
+            inner: progress(std::io::Cursor::new(body.bytes.clone())),
+            count: 0,
+        };
+        let answer = request.send(SendBody::from_reader(&mut bytes));
+        let is_complete = bytes.count >= body.bytes.len();
+        self.read(answer).map_err(|error| match (error, is_complete) {
+            (UploadError::NoAnswer(problem), true) => UploadError::AnswerLost(problem),
+            (error, _) => error,
+        })
+    }
+
+    /// Sends a gate's decision on an upload, in at most this time.
+    pub fn decide(&self, decision: &GateDecision, limit: Duration) -> Result<Value, UploadError> {
+        let answer = http::limited(self.agent.post(self.address.route("decisions")), Some(limit))
+            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::CONTENT_TYPE, "application/json")
+            .send(json!(decision).to_string());
+        self.read(answer)
+    }
+
+    /// Asks for the comment on the commit of a run, in at most this time.
+    pub fn comment(&self, run: RunId, limit: Duration) -> Result<Value, UploadError> {
+        let answer = http::limited(self.agent.post(self.address.route("comments")), Some(limit))
+            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::CONTENT_TYPE, "application/json")
+            .send(json!({ "runId": run }).to_string());
+        self.read(answer)
+    }
+
+    fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, UploadError> {
+        let answer = Answer::read(&self.address, answer).map_err(UploadError::NoAnswer)?;
+        if let (true, Some(json)) = (answer.status.is_success(), &answer.json) {
+            return Ok(json.clone());
+        }
+        let code = answer.text("code").unwrap_or_default();
+        // The ingest listener answers `wrong_key_type` only to read keys.
+        if code == "wrong_key_type" && !self.key.is_read_key() {
+            return Err(UploadError::ReadApi(format!(
+                "{} is the read API, which stores no reports",
+                self.address
+            )));
+        }
+        let reason = match (answer.text("error"), &answer.location) {
+            (Some(error), _) => at_fault(answer.json.as_ref(), error),
+            (None, Some(location)) if answer.status.is_redirection() => {
+                format!("it redirects to {location}, where the key is not sent; use that address")
+            }
+            (None, _) => answer.beginning(),
+        };
+        Err(UploadError::Refused(Refusal {
+            status: answer.status,
+            code,
+            reason,
+            retry_after: answer.retry_after,
+        }))
+    }
+}
+
+/// Counts the bytes that were read.
+struct Counted<R> {
+    inner: R,
+    count: usize,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count += read;
+        Ok(read)
+    }
+}
+
+/// Adds the file and the line to the error if it does not name them.
+fn at_fault(value: Option<&Value>, error: String) -> String {
+    let file = value
+        .and_then(|value| value.get("file")?.as_str())
+        .map(shown_name);
+    let line = value.and_then(|value| value.get("line")?.as_u64());
+    match (file, line) {
+        (Some(file), _) if error.contains(&file) => error,
+        (Some(file), Some(line)) => format!("{file}:{line}: {error}"),
+        (Some(file), None) => format!("{file}: {error}"),
+        (None, _) => error,
+    }
+}

@@ -1,0 +1,186 @@
+//! The parameters of a query, parsed strictly: an invalid value is rejected and never replaced by a default.
+
+use std::str::FromStr;
+
+use assay_answers::cursor;
+use assay_domain::{
+    page::{Direction, PerPage, RunPosition},
+    period::{Days, Period},
+    plan::Plan,
+    project::NAME_CHARS,
+    test::FileSelector,
+    timestamp::Timestamp,
+    vocabulary::UnknownWord,
+};
+use assay_http::{BadPair, Pairs};
+use validator::ValidateLength;
+
+use crate::error::ApiError;
+
+const CURSOR_CHARS: u64 = 64;
+
+/// The parameters of one query, with the inputs of their rules. A handler reads them in the order of the documentation,
+/// so that the error names the first invalid one in that order.
+pub(crate) struct Query<'a> {
+    pairs: &'a Pairs,
+    plan: Plan,
+    now: Timestamp,
+}
+
+impl<'a> Query<'a> {
+    pub(crate) const fn new(pairs: &'a Pairs, plan: Plan, now: Timestamp) -> Self {
+        Self { pairs, plan, now }
+    }
+
+    /// `days`: 7, 30 (the default) or 90, within the plan's retention.
+    pub(crate) fn period(&self) -> Result<Period, ApiError> {
+        let bad = || ApiError::BadPeriod(self.plan);
+        let count = match self.single("days").map_err(|_| bad())? {
+            None => Some(Days::default().count()),
+            // One spelling of each number: `07` and `+7` are invalid.
+            Some(text) => text.parse().ok().filter(|count: &i64| count.to_string() == text),
+        };
+        let days = count
+            .and_then(|count| Days::within(self.plan, count))
+            .ok_or_else(bad)?;
+        Ok(Period::ending(self.now, days))
+    }
+
+    /// A text of 1 to 200 characters.
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, ApiError> {
+        self.parse(name, "must be 1 to 200 characters long", |text| {
+            let is_length_valid = (1..=NAME_CHARS).contains(&text.chars().count());
+            is_length_valid.then(|| text.to_owned())
+        })
+    }
+
+    /// `sha`: 4 to 40 hexadecimal characters, in lower case.
+    pub(crate) fn sha(&self) -> Result<Option<String>, ApiError> {
+        self.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+            let is_sha = sha.validate_length(Some(4), Some(40), None)
+                && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_sha.then(|| sha.to_ascii_lowercase())
+        })
+    }
+
+    /// A word from a closed set.
+    pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(word) = self.single(name)? else {
+            return Ok(None);
+        };
+        let parsed = word
+            .parse()
+            .map_err(|UnknownWord { allowed }| ApiError::BadParameter {
+                name,
+                rule: format!("must be one of {}", allowed.join(", ")),
+            })?;
+        Ok(Some(parsed))
+    }
+
+    /// `perPage`: 10 (the default), 25 or 50.
+    pub(crate) fn per_page(&self) -> Result<PerPage, ApiError> {
+        let per_page = self.parse("perPage", "must be one of 10, 25, 50", |count| match count {
+            "10" => Some(PerPage::Ten),
+            "25" => Some(PerPage::TwentyFive),
+            "50" => Some(PerPage::Fifty),
+            _ => None,
+        })?;
+        Ok(per_page.unwrap_or_default())
+    }
+
+    /// `limit`: 10 (the default), 25, 50 or 200.
+    pub(crate) fn limit(&self) -> Result<u32, ApiError> {
+        let limit = self.parse("limit", "must be one of 10, 25, 50, 200", |count| match count {
+            "10" => Some(10),
+            "25" => Some(25),
+            "50" => Some(50),
+            "200" => Some(200),
+            _ => None,
+        })?;
+        Ok(limit.unwrap_or(10))
+    }
+
+    /// `page`: a whole number from 1 (the default). A large number is a page past the end.
+    pub(crate) fn page(&self) -> Result<u64, ApiError> {
+        let page = self.parse("page", "must be a whole number from 1", |page| {
+            let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
+            is_number
+                .then(|| page.parse().unwrap_or(u64::MAX))
+                .filter(|page| *page >= 1)
+        })?;
+        Ok(page.unwrap_or(1))
+    }
+
+    /// `cursor` and `direction`: the position to read from, if any, and the direction.
+    pub(crate) fn position(&self) -> Result<(Option<RunPosition>, Direction), ApiError> {
+        let position = self.parse(
+            "cursor",
+            "must be a nextCursor or prevCursor of the runs list",
+            |text| {
+                text.validate_length(Some(1), Some(CURSOR_CHARS), None)
+                    .then(|| cursor::decode(text))
+                    .flatten()
+            },
+        )?;
+        let direction = self.parse("direction", "must be one of next, prev", |word| match word {
+            "next" => Some(Direction::Next),
+            "prev" => Some(Direction::Prev),
+            _ => None,
+        })?;
+        match (position, direction.unwrap_or_default()) {
+            (None, Direction::Prev) => Err(ApiError::BadParameter {
+                name: "direction",
+                rule: "can be prev only together with cursor".to_owned(),
+            }),
+            (position, direction @ (Direction::Next | Direction::Prev)) => Ok((position, direction)),
+        }
+    }
+
+    /// `filePath`: empty for a test without a file. Without the parameter, the file does not matter.
+    pub(crate) fn file(&self) -> Result<FileSelector, ApiError> {
+        Ok(match self.single("filePath")? {
+            None => FileSelector::Any,
+            Some("") => FileSelector::Exactly(None),
+            Some(file) => FileSelector::Exactly(Some(file.to_owned())),
+        })
+    }
+
+    /// `true` or `false`, the default.
+    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, ApiError> {
+        let flag = self.parse(name, "must be true or false", |word| word.parse().ok())?;
+        Ok(flag.unwrap_or_default())
+    }
+
+    /// A parameter, parsed by `read`. `read` returns none for a value that breaks `rule`.
+    pub(crate) fn parse<T>(
+        &self,
+        name: &'static str,
+        rule: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.single(name)? else {
+            return Ok(None);
+        };
+        let read = read(value).ok_or_else(|| ApiError::BadParameter {
+            name,
+            rule: rule.to_owned(),
+        })?;
+        Ok(Some(read))
+    }
+
+    /// The value of a parameter that may occur once.
+    fn single(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
+        self.pairs
+            .single(name)
+            .map_err(|BadPair { rule }| ApiError::BadParameter {
+                name,
+                rule: rule.to_owned(),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests;

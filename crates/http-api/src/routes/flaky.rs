@@ -1,0 +1,60 @@
+//! The flaky list: the engine's live verdicts over its fixed window.
+
+use assay_answers::flaky::{FlakyQuery, flaky_list};
+use assay_domain::{
+    owners::OwnerFilter,
+    verdict::{FlakySort, VerdictStatus},
+};
+
+#[cfg(test)]
+use crate::openapi::{Operation, register};
+use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+
+/// `GET /projects/{projectId}/flaky`.
+pub(super) const LIST: Route = Route {
+    path: "/projects/{projectId}/flaky",
+    handler: list,
+    is_large: true,
+    #[cfg(test)]
+    operation: Some(Operation {
+        id: "listFlakyTests",
+        tag: "Flakiness",
+        cost: "expensive (runs the flakiness engine live on every call)",
+        summary: "List flaky and broken tests",
+        description: "The flaky and broken tests, judged at the time of the request over the engine's fixed window of 14 days. `failingCount` counts the tests whose newest runs failed but that are neither; the list omits them. Call it once per question, not in a loop. For a single test use its status.",
+        query: &[
+            "flakyStatus",
+            "flakySort",
+            "testSearch",
+            "owner",
+            "page",
+            "perPage",
+            "explain",
+        ],
+        tagged: false,
+        answer: register::<assay_answers::flaky::FlakyList>,
+        example: include_str!("../openapi/examples/flaky.json"),
+    }),
+};
+
+/// Flaky and broken tests of the last 14 days, judged at the time of the request.
+fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let parameters = call.query();
+    let query = FlakyQuery {
+        owner: parameters.text("owner")?.as_deref().map(OwnerFilter::of),
+        status: parameters.parse("status", "must be one of flaky, broken", |word| match word {
+            "flaky" => Some(VerdictStatus::Flaky),
+            "broken" => Some(VerdictStatus::Broken),
+            _ => None,
+        })?,
+        sort: parameters.word("sort")?.unwrap_or(FlakySort::TimeLost),
+        search: parameters.text("search")?,
+        page: parameters.page()?,
+        per_page: parameters.per_page()?,
+        explain: parameters.flag("explain")?,
+    };
+    let project = call.project()?;
+    let judge = |history: &_| call.judge(history);
+    let list = flaky_list(call.store, call.engine, judge, &project, &query, call.now)?;
+    Answer::of(&list)
+}

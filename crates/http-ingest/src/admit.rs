@@ -1,0 +1,61 @@
+//! Checks before a body is read: rate, key and declared length, in this order.
+
+use actix_web::http::{
+    Method,
+    header::{self, HeaderMap},
+};
+use assay_access::check::{IngestGrant, PresentedKey};
+use assay_domain::key::KeyKind;
+use assay_http::{CountedBy, authorization};
+
+use crate::{app::AppState, error::IngestError};
+
+/// A request that passed the checks. The expect handler attaches it to the request for the handler.
+#[derive(Debug, Clone)]
+pub(crate) struct AdmittedRequest {
+    pub(crate) grant: IngestGrant,
+}
+
+/// Checks a request by its head. Its body may have `longest` bytes.
+pub(crate) async fn admit(
+    app: &AppState,
+    method: &Method,
+    headers: &HeaderMap,
+    longest: u64,
+) -> Result<AdmittedRequest, IngestError> {
+    let header = authorization(headers);
+    let presented = PresentedKey::of_header(KeyKind::Ingest, header.as_deref());
+    // Describing a key does not count as an upload.
+    let counted_by = match *method == Method::POST {
+        true => CountedBy::key(&*app.limiter, &presented, "upload"),
+        false => None,
+    };
+    let (_, grant) = app
+        .reception
+        .identify(presented, counted_by, (app.clock)())
+        .await?;
+    if declared_length(headers).is_some_and(|length| length > longest) {
+        return Err(too_long(longest));
+    }
+    Ok(AdmittedRequest { grant })
+}
+
+/// The error for a body that is longer than `limit` bytes before it is unpacked.
+pub(crate) fn too_long(limit: u64) -> IngestError {
+    IngestError::TooLarge {
+        subject: "The body",
+        limit: in_words(limit),
+    }
+}
+
+/// A number of bytes in words.
+pub(crate) fn in_words(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

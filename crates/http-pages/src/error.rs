@@ -1,0 +1,141 @@
+//! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
+
+use actix_web::http::StatusCode;
+use assay_domain::{key::KeyKind, store::StoreError, test::CandidateFiles};
+use assay_http::{Problem, RATE_LIMITED, RequestId, with_causes};
+
+/// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FrontError {
+    #[error("there is no session")]
+    SignedOut,
+    #[error(transparent)]
+    Problem(#[from] Problem),
+    #[error("no such page")]
+    NoSuchPage,
+    #[error("no such method")]
+    NoSuchMethod,
+    #[error("the form was not sent by this site")]
+    ForeignForm,
+    #[error("the form was sent in plain from another machine")]
+    FormInPlain,
+    #[error("the form is too long")]
+    LongForm,
+    #[error("the form arrived too slowly")]
+    SlowForm,
+    #[error("the form is incomplete")]
+    BrokenForm,
+    #[error("an address sent too many unknown keys")]
+    ManyKeys { after_s: u64 },
+    #[error("{name} is not valid")]
+    BadParameter { name: &'static str, rule: String },
+    #[error("no such project")]
+    ProjectNotFound,
+    #[error("no such run")]
+    RunNotFound,
+    #[error("no such commit")]
+    CommitNotFound,
+    #[error("no such test")]
+    TestNotFound,
+    #[error("no such signature")]
+    SignatureNotFound,
+    #[error("several tests have the name")]
+    AmbiguousTest(CandidateFiles),
+    #[error("the page could not be compressed")]
+    Encoding(#[from] std::io::Error),
+    #[error("a session could not be sealed")]
+    Sealing(#[from] crate::session::NoRandomness),
+}
+
+impl From<StoreError> for FrontError {
+    fn from(error: StoreError) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+impl FrontError {
+    pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::SignedOut => (StatusCode::UNAUTHORIZED, "missing_key"),
+            Self::Problem(problem) => problem.status_and_code(KeyKind::Read),
+            Self::NoSuchPage => (StatusCode::NOT_FOUND, "invalid_parameter"),
+            Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
+            Self::ForeignForm | Self::FormInPlain => (StatusCode::FORBIDDEN, "foreign_form"),
+            Self::LongForm => (StatusCode::PAYLOAD_TOO_LARGE, "invalid_parameter"),
+            Self::SlowForm => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
+            Self::BrokenForm => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::ManyKeys { .. } => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
+            Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
+            Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
+            Self::CommitNotFound => (StatusCode::NOT_FOUND, "commit_not_found"),
+            Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
+            Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
+            Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
+            Self::Encoding(_) | Self::Sealing(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        }
+    }
+
+    /// The message on the page; the API's message if the API has the same error.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::SignedOut => "Sign in with a read key.".to_owned(),
+            Self::Problem(problem) => problem.sentence(KeyKind::Read).into_owned(),
+            Self::NoSuchPage => "There is no such page.".to_owned(),
+            Self::NoSuchMethod => {
+                "This address does not accept this method; the header Allow has those that it accepts."
+                    .to_owned()
+            }
+            Self::ForeignForm => {
+                "The form was not sent by this site; open the sign-in page and try again.".to_owned()
+            }
+            Self::FormInPlain => {
+                "Without TLS these pages work only on the machine of the server; open them with https, or there with http://localhost."
+                    .to_owned()
+            }
+            Self::LongForm => "The form is longer than 1,024 bytes.".to_owned(),
+            Self::SlowForm => "The form took longer than 10 seconds to arrive; send it again.".to_owned(),
+            Self::BrokenForm => "The form is incomplete; send it again.".to_owned(),
+            Self::ManyKeys { after_s } => {
+                format!("Too many unknown keys came from this address; try again in {after_s} s.")
+            }
+            Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
+            Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
+            Self::RunNotFound => "No run of this project has this id.".to_owned(),
+            Self::CommitNotFound => "No run of this project tested this commit or pull request.".to_owned(),
+            Self::TestNotFound => "No test has this name (and file, where a file was given).".to_owned(),
+            Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
+            Self::AmbiguousTest(_) => "Several tests have this name; choose one of these files.".to_owned(),
+            Self::Encoding(_) | Self::Sealing(_) => "The server failed to answer; try again later.".to_owned(),
+        }
+    }
+
+    /// Seconds to wait before the page is loaded again.
+    pub(crate) const fn retry_after_s(&self) -> Option<u64> {
+        if let Self::Problem(problem) = self {
+            problem.retry_after_s(KeyKind::Read)
+        } else if let Self::ManyKeys { after_s } = self {
+            Some(*after_s)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the key of the request does not work.
+    pub(crate) const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Problem(Problem::Refused(_)))
+    }
+
+    /// Logs a failure of the server with its causes. A refusal is the client's error and is not logged.
+    pub(crate) fn log(&self, route: &str, id: &RequestId) {
+        let is_failure = if let Self::Problem(problem) = self {
+            problem.is_failure()
+        } else {
+            self.status_and_code().0.is_server_error()
+        };
+        if !is_failure {
+            return;
+        }
+        log::error!(request_id:% = id, route; "a page failed: {}", with_causes(self));
+    }
+}

@@ -1,0 +1,419 @@
+//! The pages for people: rendered on the server over the port `Store` and the engine. Users sign in with a read key.
+//!
+//! [`Front::configure`] mounts the pages on an actix application. Every page goes through `Front::page`: it opens the
+//! session, and the reception of the listeners applies the rate limit, checks the key and runs the page on a blocking
+//! thread. A page is a plain function in `pages`.
+
+mod assets;
+mod error;
+mod layout;
+mod pages;
+mod session;
+mod sign_in;
+mod view;
+
+use std::sync::Arc;
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    http::{
+        Method, StatusCode,
+        header::{self, HeaderValue},
+    },
+    web,
+};
+use assay_access::{
+    check::{PresentedKey, ReadGrant},
+    limit::InProcessLimiter,
+};
+use assay_domain::{
+    store::{EndedSessions, Store},
+    timestamp::Clock,
+};
+use assay_flakiness::Diagnose;
+use assay_http::{
+    Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences, ReadReception,
+    RequestId, SUCCESS, Tag, observe,
+};
+use maud::html;
+
+pub use self::session::{NoRandomness, Sessions};
+use self::{
+    error::FrontError,
+    layout::Answer,
+    pages::{PAGES, PageRoute},
+    view::View,
+};
+pub(crate) use assay_answers::links;
+
+/// Pages per minute and session.
+const PAGES_A_MINUTE: u32 = 600;
+/// Unknown keys at sign-in per minute and address.
+const GUESSES_A_MINUTE: u32 = 30;
+/// Longest address for the redirect after signing in.
+const NEXT_BYTES: usize = 4_096;
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// The HTML of a page, or a redirect.
+enum RenderedPage {
+    Page(String),
+    Redirect(String),
+}
+
+/// The dependencies of the pages. Clones share them.
+#[derive(Clone)]
+pub struct Front {
+    store: Arc<dyn Store>,
+    reception: ReadReception,
+    engine: Arc<dyn Diagnose>,
+    clock: Clock,
+    limiter: Arc<InProcessLimiter>,
+    guesses: Arc<InProcessLimiter>,
+    metrics: HttpMetrics,
+    sessions: Sessions,
+    ended_sessions: Arc<dyn EndedSessions>,
+    addresses: Arc<ClientAddresses>,
+    pages: Option<links::PublicPages>,
+    signs_in_by_link: bool,
+}
+
+/// The addresses of other parts that pages show.
+#[derive(Debug, Clone)]
+pub struct ClientAddresses {
+    /// The base of the read API.
+    pub api: String,
+    /// Where CI sends reports, without the path of a route; none if the server knows no such address.
+    pub reports: Option<String>,
+}
+
+impl Front {
+    /// Creates pages over `store` that receive requests at `reception`.
+    #[expect(clippy::too_many_arguments, reason = "the program wires the parts here, once")]
+    pub fn new(
+        reception: ReadReception,
+        store: Arc<dyn Store>,
+        ended_sessions: Arc<dyn EndedSessions>,
+        engine: Arc<dyn Diagnose>,
+        clock: Clock,
+        sessions: Sessions,
+        metrics: &MetricsRegistry,
+        addresses: ClientAddresses,
+    ) -> Self {
+        Self {
+            reception,
+            store,
+            engine,
+            clock,
+            limiter: Arc::new(InProcessLimiter::new(PAGES_A_MINUTE)),
+            guesses: Arc::new(InProcessLimiter::new(GUESSES_A_MINUTE)),
+            metrics: HttpMetrics::of_listener("front", metrics),
+            sessions,
+            ended_sessions,
+            addresses: Arc::new(addresses),
+            pages: None,
+            signs_in_by_link: false,
+        }
+    }
+
+    /// Lets a link with a key sign in without a click, for a demonstration on the user's own machine.
+    #[must_use]
+    pub fn signing_in_by_link(self) -> Self {
+        Self {
+            signs_in_by_link: true,
+            ..self
+        }
+    }
+
+    /// Lets prompts name the pages at this address.
+    #[must_use]
+    pub fn with_pages(self, pages: Option<links::PublicPages>) -> Self {
+        Self { pages, ..self }
+    }
+
+    /// Mounts the pages.
+    pub fn configure(&self, config: &mut web::ServiceConfig) {
+        for page_route in &PAGES {
+            let front = self.clone();
+            config.service(web::resource(page_route.path).to(move |request: HttpRequest| {
+                let front = front.clone();
+                async move {
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = front.page(page_route, &request).await;
+                        front.outcome(page_route.path, answer, &request, id)
+                    })
+                    .await
+                }
+            }));
+        }
+        for asset in [assets::style(), assets::script()] {
+            let front = self.clone();
+            config.service(web::resource(&*asset.path).to(move |request: HttpRequest| {
+                let front = front.clone();
+                async move {
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = static_file(asset, &request);
+                        front.outcome("/assets", answer, &request, id)
+                    })
+                    .await
+                }
+            }));
+        }
+        let (login, logout, other) = (self.clone(), self.clone(), self.clone());
+        config.service(
+            web::resource("/login").to(move |request: HttpRequest, body: web::Payload| {
+                let front = login.clone();
+                async move {
+                    let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
+                    if *request.method() == Method::POST {
+                        answering.reads_body();
+                    }
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = front.login(&request, body, || answering.body_is_read()).await;
+                        let mut outcome = front.outcome("/login", answer, &request, id);
+                        answering.close_unless_read(&mut outcome.response);
+                        outcome
+                    })
+                    .await
+                }
+            }),
+        );
+        config.service(web::resource("/logout").to(move |request: HttpRequest| {
+            let front = logout.clone();
+            async move {
+                observe(&front.metrics, &request, async |id| {
+                    front.outcome("/logout", front.logout(&request).await, &request, id)
+                })
+                .await
+            }
+        }));
+        config.default_service(web::to(move |request: HttpRequest| {
+            let front = other.clone();
+            async move {
+                observe(&front.metrics, &request, async |id| {
+                    front.outcome("(no page)", Err(FrontError::NoSuchPage), &request, id)
+                })
+                .await
+            }
+        }));
+    }
+
+    /// Renders a page for the session of the request.
+    async fn page(
+        &self,
+        page_route: &'static PageRoute,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, FrontError> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(FrontError::NoSuchMethod);
+        }
+        let now = (self.clock)();
+        let session = cookies(request)
+            .and_then(|header| self.sessions.of_header(header, now))
+            .ok_or(FrontError::SignedOut)?;
+        let presented = Ok(PresentedKey::of_hash(session.key));
+        let counted_by = CountedBy::key(&*self.limiter, &presented, "page");
+        let path: Vec<(String, String)> = request
+            .match_info()
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let query = Pairs::of(request.query_string());
+        let front = self.clone();
+        let rendering = move |grant: ReadGrant| -> Result<RenderedPage, FrontError> {
+            if front.ended_sessions.is_session_ended(session.id)? {
+                return Err(FrontError::SignedOut);
+            }
+            let view = View {
+                store: &*front.store,
+                directory: front.reception.directory(),
+                engine: &*front.engine,
+                pages: front.pages.as_ref(),
+                caller: grant.caller(),
+                now,
+                path: &path,
+                query: &query,
+                reports_url: front.addresses.reports.as_deref(),
+            };
+            Ok(match (page_route.render)(&view)? {
+                Answer::Page(page) => RenderedPage::Page(layout::page(&page, now, &front.addresses.api)),
+                Answer::Redirect(address) => RenderedPage::Redirect(address),
+            })
+        };
+        let received = self.reception.receive(presented, counted_by, now, rendering);
+        let (rendered, _) = received.await?;
+        let mut response = match rendered {
+            RenderedPage::Page(html) => body(html, StatusCode::OK, request)?,
+            RenderedPage::Redirect(address) => see_other(&address),
+        };
+        if session.needs_renewal(now) {
+            set_cookie(&mut response, &self.sessions.renewed(session, now)?);
+        }
+        Ok(response)
+    }
+
+    /// The response with the headers of all responses, or an error page.
+    fn outcome(
+        &self,
+        route: &'static str,
+        answer: Result<HttpResponse, FrontError>,
+        request: &HttpRequest,
+        id: &RequestId,
+    ) -> Outcome {
+        let (mut response, code) = match answer {
+            Ok(response) => (response, SUCCESS),
+            Err(error) => {
+                error.log(route, id);
+                (self.error_response(&error, request), error.status_and_code().1)
+            }
+        };
+        let headers = response.headers_mut();
+        for (name, text) in [
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::VARY, "Accept-Encoding, Cookie"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(text));
+        }
+        if self.sessions.is_secure() {
+            // Two years, as browsers' lists of such sites ask for.
+            headers.insert(
+                header::STRICT_TRANSPORT_SECURITY,
+                HeaderValue::from_static("max-age=63072000"),
+            );
+        }
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(
+                header::CACHE_CONTROL,
+                HeaderValue::from_static("private, no-cache"),
+            );
+        }
+        Outcome {
+            response,
+            route,
+            code,
+        }
+    }
+
+    fn error_response(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
+        let (status, _) = error.status_and_code();
+        let next = request.uri().path_and_query().map(ToString::to_string);
+        let next = next.filter(|next| next != "/" && is_own_address(next));
+        if let FrontError::SignedOut = error {
+            return see_other(&links::with_query("/login", &[("next", next.as_deref())]));
+        }
+        let page = if error.is_refusal() {
+            layout::login(Some(&error.sentence()), next.as_deref(), self.signs_in_by_link)
+        } else if let FrontError::AmbiguousTest(files) = error {
+            layout::error(&error.sentence(), &pages::parts::candidates(request, files))
+        } else {
+            layout::error(&error.sentence(), &html! {})
+        };
+        let mut response = body(page, status, request).unwrap_or_else(|_| HttpResponse::new(status));
+        // The key of the session no longer works, so the cookie is removed.
+        if error.is_refusal() {
+            set_cookie(&mut response, &self.sessions.expired_cookie());
+        }
+        if let Some(after_s) = error.retry_after_s() {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(after_s));
+        }
+        if let FrontError::NoSuchMethod = error {
+            let allowed = match request.path() {
+                "/login" => "GET, HEAD, POST",
+                "/logout" => "POST",
+                _ => "GET, HEAD",
+            };
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static(allowed));
+        }
+        response
+    }
+}
+
+/// A page in the content coding that the browser prefers, or 304 if the browser has it.
+fn body(html: String, status: StatusCode, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+    let preferences = Preferences::of(request.headers());
+    let coding = preferences.coding();
+    let tag = Tag::of(&[html.as_bytes()], coding);
+    if status == StatusCode::OK && preferences.have(&tag) {
+        return Ok(HttpResponse::NotModified().insert_header(tag.header()).finish());
+    }
+    let mut response = HttpResponseBuilder::new(status);
+    response.insert_header(header::ContentType::html());
+    if status == StatusCode::OK {
+        response.insert_header(tag.header());
+    }
+    if let Some(name) = coding.header() {
+        response.insert_header((header::CONTENT_ENCODING, name));
+    }
+    Ok(response.body(coding.encode(html.into_bytes())?))
+}
+
+fn static_file(asset: &'static assets::Asset, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(FrontError::NoSuchMethod);
+    }
+    let coding = Preferences::of(request.headers()).coding();
+    let mut response = HttpResponse::Ok();
+    response
+        .insert_header((header::CONTENT_TYPE, asset.media_type))
+        .insert_header((header::CACHE_CONTROL, "public, max-age=31536000, immutable"));
+    if let Some(name) = coding.header() {
+        response.insert_header((header::CONTENT_ENCODING, name));
+    }
+    Ok(response.body(coding.encode(asset.content.as_bytes().to_vec())?))
+}
+
+/// Redirects the browser within this site.
+fn see_other(address: &str) -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((header::LOCATION, address))
+        .finish()
+}
+
+fn set_cookie(response: &mut HttpResponse, cookie: &str) {
+    // Base64, digits and constant words are always a valid header value.
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+}
+
+fn cookies(request: &HttpRequest) -> Option<&str> {
+    request.headers().get(header::COOKIE)?.to_str().ok()
+}
+
+/// Whether an address lies on this site, which prevents open redirects after signing in.
+fn is_own_address(address: &str) -> bool {
+    address.starts_with('/')
+        && !address.starts_with("//")
+        && address.len() <= NEXT_BYTES
+        && address
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signing_in_redirects_only_within_this_site() {
+        assert!(is_own_address("/p/x?name=a%20b"));
+        for address in [
+            "//evil.example",
+            "https://evil.example",
+            "",
+            "p",
+            "/\\evil.example",
+            "/a\r\nb",
+            "/a b",
+        ] {
+            assert!(!is_own_address(address), "{address:?}");
+        }
+    }
+}

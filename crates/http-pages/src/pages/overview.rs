@@ -1,0 +1,455 @@
+//! `/p/{id}`: the problems of a project.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use assay_answers::{owners::Owners, stable_branch::StableBranchState};
+use assay_domain::{
+    id::ProjectId,
+    observation::History,
+    page::PerPage,
+    period::{Days, Period},
+    project::Project,
+    run::{Outcome, RunQuery, RunRow},
+    signature::{NewSignature, SignatureSort},
+    store::{SharedKey, StoreError, in_snapshot, shared},
+    test::TestName,
+    test_names::TestNames,
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
+};
+use assay_markup::{
+    chart::{self, PeriodBar, RunBar},
+    reading,
+    strip::{self, Outcome as Bar},
+    tile, tile_link, words,
+};
+use maud::{Markup, html};
+
+use super::{
+    first_run,
+    parts::{count, failing_since, newest_commit, when},
+    rows,
+};
+use crate::{
+    error::FrontError,
+    layout::{Answer, Page, Tab},
+    links,
+    view::{NamedVerdict, Verdicts, View, sorted_part},
+};
+
+/// Most tests of a group on the page.
+const TESTS: usize = 10;
+/// Most runs in the chart.
+const RUNS: usize = 40;
+/// Days in the charts of failed runs and lost time.
+const DAYS: i64 = ENGINE_WINDOW_DAYS;
+
+pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let (history, tests) = Tests::read(view, &project)?;
+    let runs = view
+        .store
+        .runs(
+            &project,
+            &RunQuery {
+                // Runs of public keys count in no verdict, so they are in no chart.
+                trusted: Some(true),
+                ..RunQuery::newest(Period::ending(view.now, Days::Thirty), PerPage::Fifty)
+            },
+        )?
+        .runs;
+    if runs.is_empty() && first_run::has_no_run(view, &project)? {
+        return Ok(without_run(view, project));
+    }
+    let new_signatures = view
+        .store
+        .new_signatures(&project, &Period::ending(view.now, Days::Seven))?;
+
+    let Tests {
+        total,
+        broken,
+        failing,
+        flaky,
+        stable,
+        owners,
+    } = &*tests;
+    let days = Daily::of(&history, view.now);
+    let id = project.id;
+    let list = |group: &Group, heading: &str| {
+        let rows = rows::rows(id, &history, (stable, owners), &group.worst(), view.now);
+        group.section(id, heading, &rows)
+    };
+    let body = html! {
+        h1 { (stable.sentence(&history)) }
+        @if let Some(since) = stable.newest_failing_since(&history) {
+            @let run = runs.iter().find(|run| run.run_number == since.run_number);
+            (failing_since(id, &since, run.and_then(RunRow::subject), run.and_then(|run| run.author_name.as_deref()), view.now))
+        }
+        p { "Verdicts: " (words::headline(broken.tests, failing.tests, flaky.tests)) "." }
+        p.sub {
+            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_commits(id, &runs, &history.stable_branch, view.now))
+        }
+        section.tiles aria-label="Summary" {
+            (broken.tile(id, "broken", "their code fails, run after run"))
+            (failing.tile(id, "failing now", "the newest runs failed, the cause is open"))
+            (flaky.tile(id, "flaky", "fail although the code is good"))
+            (tile("lost", &words::duration(days.lost_this_week), "lost in 7 days", &format!("in failed attempts; {} in the 7 days before", words::duration(days.lost_the_week_before))))
+        }
+        (run_chart(id, &runs))
+        div.panels { (days.failed_runs()) (days.lost()) }
+        (list(broken, "Broken"))
+        (list(failing, "Failing now"))
+        (list(flaky, "Flaky, by time lost"))
+        (new_errors(id, &new_signatures, view.now))
+        (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
+    };
+    Ok(Page {
+        title: project.name.clone(),
+        api: vec![
+            format!("/projects/{id}/flaky?perPage=50&explain=true"),
+            format!("/projects/{id}/runs?days=30&perPage=50"),
+            format!("/projects/{id}/errors?days=7&sort=firstSeen&perPage=10"),
+        ],
+        project: Some(project),
+        tab: Tab::Overview,
+        body,
+    }
+    .into())
+}
+
+/// The page of a project without a run.
+fn without_run(view: &View<'_>, project: Project) -> Answer {
+    let body = html! {
+        h1 { "Connect " bdi { (project.name) } }
+        (first_run::of_project(view, project.id))
+    };
+    Page {
+        title: project.name.clone(),
+        api: vec![format!("/projects/{}/runs?days=30&perPage=50", project.id)],
+        project: Some(project),
+        tab: Tab::Overview,
+        body,
+    }
+    .into()
+}
+
+/// The tests of the engine's window.
+struct Tests {
+    total: usize,
+    broken: Group,
+    failing: Group,
+    flaky: Group,
+    stable: Arc<StableBranchState>,
+    owners: Arc<Owners>,
+}
+
+impl Tests {
+    /// Reads the runs of the window and judges their tests. Requests over the same runs share the judgement.
+    fn read(view: &View<'_>, project: &Project) -> Result<(Arc<History>, Arc<Self>), FrontError> {
+        let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
+        Ok(in_snapshot(view.store, project, |snapshot| {
+            let history = snapshot.observations(window.0, window.1)?;
+            let key = SharedKey::of_verdicts("overview", &history, view.now);
+            let tests = shared(snapshot, key, window, |snapshot| {
+                let verdicts = view.judged(snapshot)?;
+                let tests = Self::of(&verdicts, &*snapshot.all_test_names()?)?;
+                let bytes = tests.bytes();
+                Ok((tests, bytes))
+            })?;
+            Ok((history, tests))
+        })?)
+    }
+
+    fn of(verdicts: &Verdicts, names: &TestNames) -> Result<Self, StoreError> {
+        let group = |status| Group::of(verdicts, names, status);
+        Ok(Self {
+            total: verdicts.total(),
+            broken: group(VerdictStatus::Broken)?,
+            failing: group(VerdictStatus::Failing)?,
+            flaky: group(VerdictStatus::Flaky)?,
+            stable: Arc::clone(&verdicts.stable),
+            owners: Arc::clone(&verdicts.owners),
+        })
+    }
+
+    /// The approximate memory of the groups, in bytes.
+    fn bytes(&self) -> usize {
+        let groups = [&self.broken, &self.failing, &self.flaky];
+        let worst = groups.into_iter().flat_map(|group| &group.worst);
+        let tests = worst.map(|(TestName { name, file_path }, verdict)| {
+            name.len() + file_path.as_ref().map_or(0, String::len) + verdict.bytes()
+        });
+        size_of_val(self) + tests.sum::<usize>()
+    }
+}
+
+/// The tests with one status: their number, and those that the page shows.
+struct Group {
+    status: VerdictStatus,
+    tests: usize,
+    /// The tests with the most lost time, at most [`TESTS`] of them.
+    worst: Vec<(TestName, Verdict)>,
+}
+
+impl Group {
+    fn of(verdicts: &Verdicts, names: &TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
+        let tests = verdicts.entries(names, |(_, verdict)| verdict.status == status)?;
+        let count = tests.len();
+        let worst = sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
+            let (left, right) = (&left.figures, &right.figures);
+            right
+                .time_lost_ms
+                .cmp(&left.time_lost_ms)
+                .then_with(|| right.flake_score.total_cmp(&left.flake_score))
+                .then_with(|| left_name.cmp(right_name))
+        });
+        let owned = worst
+            .into_iter()
+            .map(|(name, verdict)| (name.owned(), verdict.clone()));
+        Ok(Self {
+            status,
+            tests: count,
+            worst: owned.collect(),
+        })
+    }
+
+    /// The rows of the worst tests, with a link to all. Nothing without a test.
+    fn section(&self, project: ProjectId, heading: &str, rows: &Markup) -> Markup {
+        html! {
+            @if !self.worst.is_empty() {
+                section aria-label=(heading) {
+                    h2 { (heading) }
+                    (rows)
+                    @if self.tests > self.worst.len() {
+                        p.pages { a href=(links::tests_with(project, self.status)) { "All " (words::grouped(self.tests)) } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn worst(&self) -> Vec<NamedVerdict<'_>> {
+        let worst = self.worst.iter();
+        worst.map(|(name, verdict)| (name.borrowed(), verdict)).collect()
+    }
+
+    /// The number of these tests, with a link to their list if there are any.
+    fn tile(&self, project: ProjectId, label: &str, hint: &str) -> Markup {
+        let (class, figure) = (self.status.as_str(), words::grouped(self.tests));
+        match self.tests {
+            0 => tile(class, &figure, label, hint),
+            _ => tile_link(
+                class,
+                &figure,
+                label,
+                hint,
+                &links::tests_with(project, self.status),
+            ),
+        }
+    }
+}
+
+/// How the newest commit of the stable branch ended, and which commit is newer.
+fn newest_commits(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
+    let all: Vec<&RunRow> = newest_first.iter().collect();
+    let is_stable = |run: &&RunRow| run.branch.as_deref() == Some(stable);
+    let on_stable: Vec<&RunRow> = newest_first.iter().filter(is_stable).collect();
+    let newer = newest_first.first().filter(|run| !is_stable(run));
+    html! {
+        @if let Some(newest) = newest_commit(project, &on_stable, now) {
+            "Newest on the stable branch: " (newest) ". "
+        } @else {
+            "Stable branch " code { bdi { (stable) } } ". "
+        }
+        @if newer.is_some() && let Some(newest) = newest_commit(project, &all, now) {
+            "Newest of all: " (newest) "."
+        }
+    }
+}
+
+/// The newest runs, each with a link.
+fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
+    let mut shown: Vec<&RunRow> = newest_first.iter().take(RUNS).collect();
+    shown.reverse();
+    let failed_runs = shown
+        .iter()
+        .filter(|run| run.status == Some(Outcome::Failed))
+        .count();
+    let label = format!(
+        "The newest {}, {failed_runs} of them failed",
+        words::count(shown.len(), "run")
+    );
+    let bars: Vec<RunBar> = shown
+        .iter()
+        .map(|run| RunBar {
+            about: about(run),
+            link: Some(links::run(project, &run.id)),
+            failed: run.counts.failed,
+            recovered: run.counts.recovered,
+            has_failed: run.status == Some(Outcome::Failed),
+        })
+        .collect();
+    html! {
+        @if let (Some(first), Some(last)) = (shown.first(), shown.last()) {
+            figure.panel {
+                figcaption {
+                    span { b { (words::count(failed_runs, "failed run")) } " of the last " (shown.len()) ": the more tests failed, the higher the bar" }
+                    a href=(links::project(project, "/runs")) { "All runs" }
+                }
+                (chart::runs(&bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
+                (strip::legend([Bar::Passed, Bar::Recovered, Bar::Failed]))
+            }
+        } @else {
+            p.panel { "No run in the last 30 days. " code { "assay upload" } " or " code { "assay-admin import" } " adds one." }
+        }
+    }
+}
+
+fn about(run: &RunRow) -> String {
+    let branch = run
+        .branch
+        .as_ref()
+        .map(|branch| format!(", {branch}"))
+        .unwrap_or_default();
+    format!(
+        "run {}{branch}, {}: {} failed, {} passed on retry, of {}",
+        run.run_number,
+        words::date_time(run.started_at),
+        run.counts.failed,
+        run.counts.recovered,
+        words::count(usize::try_from(run.counts.total).unwrap_or(usize::MAX), "test"),
+    )
+}
+
+/// The failed runs and the lost time of each day in UTC.
+struct Daily {
+    /// By the number of days before today: runs with a failed test, and all runs.
+    runs: BTreeMap<i64, (usize, usize)>,
+    /// By the number of days before today: lost milliseconds.
+    lost: BTreeMap<i64, u64>,
+    lost_this_week: u64,
+    lost_the_week_before: u64,
+    now: Timestamp,
+}
+
+impl Daily {
+    fn of(history: &History, now: Timestamp) -> Self {
+        let mut daily = Self {
+            runs: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            lost_this_week: 0,
+            lost_the_week_before: 0,
+            now,
+        };
+        let mut failed_runs: BTreeSet<i32> = BTreeSet::new();
+        let mut all: BTreeMap<i32, i64> = BTreeMap::new();
+        let week_ago = now.plus_days(-7);
+        for run in &history.runs {
+            let days_ago = now.day() - run.run.started_at.day();
+            all.insert(run.run.number, days_ago);
+            if run.failures.iter().any(|failure| !failure.recovered) {
+                failed_runs.insert(run.run.number);
+            }
+            let lost: u64 = run.failures.iter().filter_map(|failure| failure.lost_ms).sum();
+            *daily.lost.entry(days_ago).or_default() += lost;
+            if run.run.started_at > week_ago {
+                daily.lost_this_week += lost;
+            } else {
+                daily.lost_the_week_before += lost;
+            }
+        }
+        for (number, days_ago) in all {
+            let (failed_runs_of_day, runs) = daily.runs.entry(days_ago).or_default();
+            *runs += 1;
+            *failed_runs_of_day += usize::from(failed_runs.contains(&number));
+        }
+        daily
+    }
+
+    /// A chart of one figure per day, oldest first.
+    fn chart(
+        &self,
+        heading: &str,
+        summary: &str,
+        class: &'static str,
+        bar: impl Fn(i64) -> (f64, String),
+    ) -> Markup {
+        // The window begins within a day, so it touches one calendar day more than its length.
+        let bars: Vec<PeriodBar> = (0..=DAYS)
+            .rev()
+            .map(|days_ago| {
+                let (value, words) = bar(days_ago);
+                PeriodBar {
+                    about: format!("{}: {words}", words::day(self.now.plus_days(-days_ago))),
+                    value,
+                    class,
+                }
+            })
+            .collect();
+        html! {
+            figure.panel {
+                figcaption { b { (heading) } span { (summary) } }
+                (chart::periods(&bars, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(-DAYS)), "today"]))
+            }
+        }
+    }
+
+    fn failed_runs(&self) -> Markup {
+        let (failed_runs, runs) = self
+            .runs
+            .values()
+            .fold((0, 0), |(failed, all), (failed_of_day, all_of_day)| {
+                (failed + failed_of_day, all + all_of_day)
+            });
+        let summary = format!(
+            "{failed_runs} of {} with a failed test",
+            words::count(runs, "run")
+        );
+        self.chart("Failed runs a day", &summary, "failed", |days_ago| {
+            let (failed_runs, runs) = self.runs.get(&days_ago).copied().unwrap_or_default();
+            let value = u32::try_from(failed_runs).unwrap_or(u32::MAX);
+            (
+                f64::from(value),
+                format!("{failed_runs} of {}", words::count(runs, "run")),
+            )
+        })
+    }
+
+    fn lost(&self) -> Markup {
+        let summary = format!("{} in 7 days", words::duration(self.lost_this_week));
+        self.chart("Time lost a day", &summary, "recovered", |days_ago| {
+            let lost = self.lost.get(&days_ago).copied().unwrap_or_default();
+            let seconds = u32::try_from(lost / 1_000).unwrap_or(u32::MAX);
+            (f64::from(seconds), words::duration(lost))
+        })
+    }
+}
+
+fn new_errors(project: ProjectId, signatures: &[NewSignature], now: Timestamp) -> Markup {
+    html! {
+        @if !signatures.is_empty() {
+            section aria-label="New errors" {
+                h2 { "New errors of the last 7 days" }
+                ol.rows {
+                    @for signature in signatures {
+                        li.row {
+                            div.card {
+                                a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
+                                p.facts {
+                                    span.category { (signature.category) }
+                                    span { (count(signature.tests, "test")) }
+                                    span { (count(signature.runs, "run")) }
+                                    span { "first seen " (when(signature.first_seen, now)) }
+                                }
+                            }
+                        }
+                    }
+                }
+                p.pages { a href=(links::with_query(&links::project(project, "/errors"), &[("days", Some("7")), ("sort", Some(SignatureSort::FirstSeen.as_str()))])) { "All errors of the last 7 days" } }
+            }
+        }
+    }
+}
