@@ -26,7 +26,7 @@ use crate::junit;
 const NOT_RUN: [&str; 4] = ["builds", "serves", "deploys", "measures"];
 /// Languages of blocks without commands.
 const NO_COMMANDS: [&str; 11] = [
-    "text", "json", "yaml", "toml", "ini", "rust", "groovy", "nginx", "csv", "sql", "xml",
+    "text", "mermaid", "json", "yaml", "toml", "ini", "rust", "groovy", "csv", "sql", "xml",
 ];
 
 /// A fenced block.
