@@ -4,7 +4,7 @@
 //! sharded runs with all outcomes. Error texts of one class differ only in numbers, ids and times. [`GeneratedWorld`]
 //! writes the world as Playwright's JSON reports and imports them with the real `assay`. The tests compare every route,
 //! field, page, filter, count and error of the real `assay-server` with answers that [`oracle`] computes naively from
-//! the same world. The oracle is based on the specification and the decisions in docs/api-decisions.md.
+//! the same world. The oracle is based on the specification and the definitions in docs/api.md.
 //!
 //! ```text
 //! cargo test -p assay-oracle                                # the default seed

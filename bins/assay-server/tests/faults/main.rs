@@ -1,6 +1,6 @@
 //! Deliberate faults: the real programs and the test's own Postgres are stopped, killed, frozen, filled and overloaded.
 //!
-//! docs/reliability.md names the test here that proves each guarantee.
+//! docs/guarantees.md names the test here that proves each guarantee.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! An organization that is moved to another cell, by the commands of docs/cells.md.
+//! An organization that is moved to another cell, by the commands of docs/scaling.md.
 
 use std::{
     fs,
@@ -9,11 +9,12 @@ use assay_testkit::{Server, TestDatabase, World, program, stderr_text, text};
 
 use crate::{everything, imported::ImportedHistory, ingest};
 
-/// The blocks of commands of the page, without the one that copies the folder to another machine.
+/// The blocks of commands of the page's section, without the one that copies the folder to another machine.
 fn commands() -> Vec<String> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cells.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scaling.md");
     let page = fs::read_to_string(page).unwrap();
-    let blocks = page.split("```sh deploys\n").skip(1);
+    let (_, section) = page.split_once("\n## 3. Cells\n").unwrap();
+    let blocks = section.split("```sh deploys\n").skip(1);
     let commands: Vec<String> = blocks
         .map(|block| block.split("```").next().unwrap().to_owned())
         .collect();

@@ -1,4 +1,4 @@
-//! The commands of docs/standbys.md make a standby, show its lag, promote it and remove its slot.
+//! The commands of docs/scaling.md make a standby, show its lag, promote it and remove its slot.
 
 use std::fs;
 
@@ -11,11 +11,13 @@ use crate::{
 
 const DATA: &str = "/var/lib/postgresql/17/main";
 
-/// The blocks of commands of the page, for the nodes of this test.
+/// The blocks of commands of the page's section, for the nodes of this test.
 fn commands(data: &str) -> Vec<String> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/standbys.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scaling.md");
     let page = fs::read_to_string(page).unwrap();
-    let blocks = page.split("```sh deploys\n").skip(1);
+    let (_, section) = page.split_once("\n## 2. Standbys\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let blocks = section.split("```sh deploys\n").skip(1);
     let mut commands: Vec<String> = blocks
         .map(|block| block.split("```").next().unwrap().to_owned())
         .filter(|block| !block.contains("systemctl"))

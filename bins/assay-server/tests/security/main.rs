@@ -7,7 +7,7 @@
 //! cargo test -p assay-server --test security -- --ignored --nocapture timing        # the timing of absent ids
 //! ```
 //!
-//! docs/threat-model.md names the test here that proves the defence against each threat.
+//! docs/guarantees.md names the test here that proves the defence against each threat.
 
 #![allow(
     clippy::unwrap_used,

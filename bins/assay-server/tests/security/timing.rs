@@ -8,7 +8,7 @@ use assay_testkit::wire::PersistentConnection;
 const ROUNDS: usize = 4_000;
 
 #[test]
-#[ignore = "a measurement: its result is in docs/threat-model.md"]
+#[ignore = "a measurement: its result is in docs/guarantees.md"]
 fn timing_of_absent_and_of_foreign_ids() {
     let world = World::new();
     let absent = "01a1fb15-b298-7514-9198-bca91f3e7e8b";

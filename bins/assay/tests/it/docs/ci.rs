@@ -1,4 +1,4 @@
-//! The pages about CI services. Every command of a job runs with the variables of that service and a test command that
+//! The page about CI services. Every command of a job runs with the variables of its service and a test command that
 //! writes a report. The received fields must name the service and its build.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
@@ -17,10 +17,10 @@ use crate::{
 /// Names and values of variables.
 pub(super) type Variables = &'static [(&'static str, &'static str)];
 
-/// A page, its service, and the variables that the service sets for a job.
-pub(super) const PAGES: [(&str, &str, Variables); 8] = [
+/// A service's section of the page, its name, and the variables that the service sets for a job.
+pub(super) const SERVICES: [(&str, &str, Variables); 8] = [
     (
-        "github-actions.md",
+        "GitHub Actions",
         "github-actions",
         &[
             ("GITHUB_ACTIONS", "true"),
@@ -33,7 +33,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "gitlab.md",
+        "GitLab CI",
         "gitlab-ci",
         &[
             ("GITLAB_CI", "true"),
@@ -47,7 +47,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "jenkins.md",
+        "Jenkins",
         "jenkins",
         &[
             ("JENKINS_URL", "http://ci/"),
@@ -58,7 +58,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "circleci.md",
+        "CircleCI",
         "circleci",
         &[
             ("CIRCLECI", "true"),
@@ -71,7 +71,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "buildkite.md",
+        "Buildkite",
         "buildkite",
         &[
             ("BUILDKITE", "true"),
@@ -84,7 +84,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "azure-pipelines.md",
+        "Azure Pipelines",
         "azure-pipelines",
         &[
             ("TF_BUILD", "True"),
@@ -97,7 +97,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "bitbucket.md",
+        "Bitbucket Pipelines",
         "bitbucket-pipelines",
         &[
             ("BITBUCKET_BUILD_NUMBER", "812"),
@@ -108,7 +108,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
         ],
     ),
     (
-        "teamcity.md",
+        "TeamCity",
         "teamcity",
         &[
             ("TEAMCITY_VERSION", "2026.1"),
@@ -119,26 +119,54 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
     ),
 ];
 
-/// The variables that the matrices, shards and repetitions of the pages set.
-const JOB_VARIABLES: [(&str, &str); 7] = [
+/// The variables that the matrices and shards of the page set.
+const JOB_VARIABLES: [(&str, &str); 6] = [
     ("OS", "ubuntu-latest"),
     ("PYTHON", "3.13"),
     ("SHARD", "2/3"),
     ("BATCH", "2"),
-    ("ATTEMPT", "2"),
     ("WHOLE", "812"),
     ("ASSAY_KEY_WEB", crate::upload::KEY),
 ];
 
-/// The commands of a page that a job runs, each with its section: the lines that call `assay run` or `assay upload`,
-/// without the syntax of the service's configuration.
-fn commands(page: &Path) -> Vec<(String, String)> {
-    let (mut commands, mut section, mut in_block) = (Vec::new(), String::new(), false);
-    for line in fs::read_to_string(page).unwrap().lines() {
-        if let Some(heading) = line.strip_prefix("## ") {
-            heading.clone_into(&mut section);
+/// The parts of a service's snippet. A comment begins each.
+const PARTS: [&str; 5] = [
+    "A job",
+    "Or, where another step runs the tests",
+    "Matrix",
+    "Shards",
+    "Monorepo",
+];
+
+/// The text of the page.
+fn page() -> String {
+    fs::read_to_string(root().join("docs/ci.md")).unwrap()
+}
+
+/// The section of the page about a service.
+fn section(service: &str) -> String {
+    let page = page();
+    let (_, section) = page.split_once(&format!("\n## {service}\n")).unwrap();
+    section.split("\n## ").next().unwrap().to_owned()
+}
+
+/// The commands that a job of a service runs, each with its part: the lines of its section, and of the section about
+/// all services, that call `assay run` or `assay upload`, without the syntax of the service's configuration.
+fn commands(service: &str) -> Vec<(String, String)> {
+    let (mut commands, mut part, mut in_block) = (Vec::new(), "", false);
+    let text = section("What a job needs") + "\n" + &section(service);
+    for line in text.lines() {
+        let code = line.trim_start();
+        if code.starts_with("```") {
+            in_block = !in_block;
+            part = "";
         }
-        in_block ^= line.starts_with("```");
+        if let Some(comment) = code.strip_prefix("# ").or(code.strip_prefix("// ")) {
+            part = PARTS
+                .into_iter()
+                .find(|part| comment.starts_with(part))
+                .unwrap_or(part);
+        }
         let found = ["assay run ", "assay upload "]
             .iter()
             .find_map(|words| line.find(words));
@@ -152,7 +180,7 @@ fn commands(page: &Path) -> Vec<(String, String)> {
             _ => command,
         };
         // Buildkite escapes `$` as `$$`.
-        commands.push((section.clone(), command.replace("$$", "$")));
+        commands.push((part.to_owned(), command.replace("$$", "$")));
     }
     commands
 }
@@ -220,10 +248,10 @@ fn received_fields(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<Strin
 }
 
 #[test]
-fn every_command_of_every_page_runs_under_its_services_variables() {
-    for (page, provider, variables) in PAGES {
-        let commands = commands(&root().join("docs/ci").join(page));
-        assert!(commands.len() >= 5, "{page}: {commands:?}");
+fn every_command_of_every_service_runs_under_its_variables() {
+    for (page, provider, variables) in SERVICES {
+        let commands = commands(page);
+        assert!(commands.len() >= 8, "{page}: {commands:?}");
         for (section, command) in commands {
             let variables: Vec<_> = variables
                 .iter()
@@ -254,16 +282,16 @@ fn every_command_of_every_page_runs_under_its_services_variables() {
 }
 
 #[test]
-fn every_command_of_every_page_stores_a_run_of_its_own() {
+fn every_command_of_every_service_stores_a_run_of_its_own() {
     let site = Site::new();
     let folder = site.world.folder.path();
     let path = install(folder);
     site.world
         .file("junit.xml", &junit::report(&now(), &[("adds", true)]));
     let mut builds = 0;
-    for (page, provider, variables) in PAGES {
+    for (page, provider, variables) in SERVICES {
         let before = site.runs();
-        let commands = commands(&root().join("docs/ci").join(page));
+        let commands = commands(page);
         for (section, command) in &commands {
             builds += 1;
             // Each command belongs to another build.
@@ -297,7 +325,7 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
 /// it.
 const FORK_VARIABLES: [(&str, Variables); 8] = [
     (
-        "github-actions.md",
+        "GitHub Actions",
         &[
             ("GITHUB_REF_NAME", "7/merge"),
             ("GITHUB_HEAD_REF", "main"),
@@ -305,7 +333,7 @@ const FORK_VARIABLES: [(&str, Variables); 8] = [
         ],
     ),
     (
-        "gitlab.md",
+        "GitLab CI",
         &[
             ("CI_COMMIT_BRANCH", ""),
             ("CI_MERGE_REQUEST_IID", "7"),
@@ -315,7 +343,7 @@ const FORK_VARIABLES: [(&str, Variables); 8] = [
         ],
     ),
     (
-        "jenkins.md",
+        "Jenkins",
         &[
             ("BRANCH_NAME", "PR-7"),
             ("CHANGE_ID", "7"),
@@ -324,11 +352,11 @@ const FORK_VARIABLES: [(&str, Variables); 8] = [
         ],
     ),
     (
-        "circleci.md",
+        "CircleCI",
         &[("CIRCLE_BRANCH", "pull/7"), ("CIRCLE_PR_NUMBER", "7")],
     ),
     (
-        "buildkite.md",
+        "Buildkite",
         &[
             ("BUILDKITE_PULL_REQUEST", "7"),
             ("BUILDKITE_REPO", "git@github.com:acme/shop.git"),
@@ -336,7 +364,7 @@ const FORK_VARIABLES: [(&str, Variables); 8] = [
         ],
     ),
     (
-        "azure-pipelines.md",
+        "Azure Pipelines",
         &[
             ("SYSTEM_PULLREQUEST_PULLREQUESTNUMBER", "7"),
             ("SYSTEM_PULLREQUEST_SOURCEBRANCH", "refs/heads/main"),
@@ -344,11 +372,11 @@ const FORK_VARIABLES: [(&str, Variables); 8] = [
         ],
     ),
     (
-        "bitbucket.md",
+        "Bitbucket Pipelines",
         &[("BITBUCKET_BRANCH", "topic"), ("BITBUCKET_PR_ID", "7")],
     ),
     (
-        "teamcity.md",
+        "TeamCity",
         &[
             ("TEAMCITY_BUILD_BRANCH", "pull/7"),
             ("TEAMCITY_PULLREQUEST_NUMBER", "7"),
@@ -368,9 +396,9 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
         .cli
         .json(&["key", "create-ingest", "--project", "web", "--pull-requests-only"]);
     let key = made["key"].as_str().unwrap();
-    for ((page, provider, variables), (of_page, of_a_fork)) in PAGES.into_iter().zip(FORK_VARIABLES) {
+    for ((page, provider, variables), (of_page, of_a_fork)) in SERVICES.into_iter().zip(FORK_VARIABLES) {
         assert_eq!(page, of_page);
-        let of_jobs = commands(&root().join("docs/ci").join(page));
+        let of_jobs = commands(page);
         let (_, command) = of_jobs.iter().find(|(section, _)| section == "A job").unwrap();
         let run = |command: &str, key: &str| {
             shell(&site.command(&[]), folder, &path, command)
@@ -419,37 +447,17 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
 }
 
 #[test]
-fn every_page_has_the_same_parts_and_no_database() {
-    let folder = root().join("docs/ci");
-    let parts = [
-        "Install",
-        "The two variables",
-        "A job",
-        "Matrix",
-        "Shards",
-        "Two reports of one job",
-        "Run failed jobs again",
-        "Monorepo",
-        "Forks",
-    ];
-    for (page, _, _) in PAGES {
-        let text = fs::read_to_string(folder.join(page)).unwrap();
-        let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(headings, parts, "{page}");
+fn every_service_has_the_same_parts_and_no_database() {
+    for (service, _, _) in SERVICES {
+        let commands = commands(service);
+        for part in PARTS {
+            assert!(commands.iter().any(|(of, _)| of == part), "{service}: {part}");
+        }
+        for part in ["**Variables**: ", "**Run again**: ", "**Forks**: "] {
+            assert!(section(service).contains(part), "{service}: {part}");
+        }
     }
-    let index = fs::read_to_string(folder.join("README.md")).unwrap();
-    for entry in fs::read_dir(&folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(
-            name == "README.md" || index.contains(&format!("]({name})")),
-            "{name} is not linked"
-        );
-        let text = fs::read_to_string(folder.join(&name)).unwrap();
-        assert!(
-            !text.contains("DATABASE_URL") && !text.contains("postgres"),
-            "{name}"
-        );
-    }
+    assert!(!page().contains("DATABASE_URL") && !page().contains("postgres"));
 }
 
 #[test]

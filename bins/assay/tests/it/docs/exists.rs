@@ -35,9 +35,12 @@ fn files() -> Vec<(String, String)> {
             .map(|name| format!("{folder}/{name}"))
             .collect::<Vec<_>>()
     };
-    let ci = names("docs/ci");
+    let decisions = names("docs/decisions");
     let tops = ["README.md", "action.yml"].map(str::to_owned);
-    let files = pages_of_docs().chain(ci).chain(names("deploy")).chain(tops);
+    let files = pages_of_docs()
+        .chain(decisions)
+        .chain(names("deploy"))
+        .chain(tops);
     files
         .map(|name| {
             let text = fs::read_to_string(root().join(&name)).unwrap();

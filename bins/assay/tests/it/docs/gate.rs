@@ -11,7 +11,7 @@ use std::{
 use assay_testkit::stderr_text;
 
 use super::{
-    ci::{PAGES, Variables},
+    ci::{SERVICES, Variables},
     root,
 };
 use crate::ingest::{Site, now};
@@ -53,10 +53,10 @@ fn recipes() -> Vec<Recipe> {
             in_block = !in_block;
             if in_block {
                 let service = paragraph.to_lowercase().replace(' ', "-");
-                let page = PAGES
+                let found = SERVICES
                     .into_iter()
                     .find(|(_, provider, _)| service.starts_with(provider));
-                let (_, provider, variables) = page.unwrap_or_else(|| panic!("no service: {paragraph}"));
+                let (_, provider, variables) = found.unwrap_or_else(|| panic!("no service: {paragraph}"));
                 recipes.push(Recipe {
                     provider,
                     variables,
@@ -221,7 +221,7 @@ fn every_recipe_of_the_gate_excuses_a_flake_and_no_breakage() {
         shell.envs(more.iter().copied()).output().unwrap()
     };
     let recipes = recipes();
-    for (_, provider, _) in PAGES {
+    for (_, provider, _) in SERVICES {
         assert!(
             recipes.iter().any(|recipe| recipe.provider == provider),
             "{provider}"
