@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_client::{answer, server::Server};
+use assay_client::server::Server;
 use assay_codehost::ReportTo;
 use assay_console::{message, misuse::Misuse, terminal};
 use assay_gate::{
@@ -204,7 +204,7 @@ impl Job<'_> {
             None
         });
         let answer = again.as_ref().unwrap_or(&upload.answer);
-        print_decision(args, &decision, answer::page(answer).as_deref());
+        print_decision(&decision);
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
         let deadline = args.flags.connection.deadline();
@@ -230,11 +230,10 @@ impl Job<'_> {
 }
 
 /// Prints the decision. The exit status does not depend on whether that succeeds.
-fn print_decision(args: &RunArgs, decision: &Decision, page: Option<&str>) {
+fn print_decision(decision: &Decision) {
     use std::io::Write as _;
     // Standard output is the command's.
     let _ = write!(terminal::err(), "{}", show::text(decision));
-    args.excuses.write_files(decision, page);
 }
 
 /// The exit status of a decision about a command that ended with `code`.
