@@ -16,5 +16,11 @@ use assay_console::Program;
 
 fn main() -> ExitCode {
     assay_sources::clocks::read_utc_offset();
-    assay_console::main(Program::AssayAdmin, commands::run, assay_diagnosis::advice::of)
+    let arguments = |_: &_, given| Ok(given);
+    assay_console::main(
+        Program::AssayAdmin,
+        arguments,
+        commands::run,
+        assay_diagnosis::advice::of,
+    )
 }

@@ -3,6 +3,7 @@
 mod cli;
 mod clock;
 mod commands;
+mod config;
 mod environment;
 mod errors;
 mod forwarding;
@@ -21,5 +22,5 @@ use assay_console::Program;
 
 fn main() -> ExitCode {
     assay_sources::clocks::read_utc_offset();
-    assay_console::main(Program::Assay, commands::run, errors::advice)
+    assay_console::main(Program::Assay, config::with_file, commands::run, errors::advice)
 }
