@@ -32,7 +32,7 @@ Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage."
 ///
 /// `assay-server` answers questions about the results over HTTP. This program fills and administers the same database.
 #[derive(Debug, Parser)]
-#[command(name = "assay-admin", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "assay-admin", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 80)]
 pub(crate) struct Cli {
     /// Options of every command.
     #[command(flatten)]

@@ -18,5 +18,11 @@ use assay_cli_terminal::Program;
 
 fn main() -> ExitCode {
     assay_cli_local::sources::clocks::read_utc_offset();
-    assay_cli_terminal::main(Program::AssayAdmin, commands::run, doctor::advice::of)
+    let arguments = |_: &_, given| Ok(given);
+    assay_cli_terminal::main(
+        Program::AssayAdmin,
+        arguments,
+        commands::run,
+        crate::doctor::advice::of,
+    )
 }

@@ -24,7 +24,7 @@ docs/notifications.md describes the file.";
 /// Reads the targets from a file that only its owner can read. Reads what judgements of tests wrote to the database, and
 /// sends it until each target has taken it. Only one process works on a database at a time; a second one waits.
 #[derive(Debug, Parser)]
-#[command(name = "assay-notify", version, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "assay-notify", version, after_help = EXAMPLES, max_term_width = 80)]
 pub(crate) struct Cli {
     /// The file with the targets
     #[arg(

@@ -26,7 +26,7 @@ Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage."
 ///
 /// `assay-server` stores the results and answers questions about them over HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "assay", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "assay", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 80)]
 pub(crate) struct Cli {
     /// Options of every command.
     #[command(flatten)]

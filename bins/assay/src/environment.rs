@@ -1,6 +1,6 @@
 //! Reads the environment. Only the definitions of flags name further variables.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 /// The variable with the ingest key.
 pub(crate) const INGEST_KEY: &str = "ASSAY_INGEST_KEY";
@@ -20,11 +20,6 @@ pub(crate) fn read_key() -> Option<String> {
 /// The one address of the installation, under which reports, the read API and the tools are.
 pub(crate) fn installation() -> Option<String> {
     variable("ASSAY_URL").filter(|url| !url.trim().is_empty())
-}
-
-/// The file whose Markdown GitHub Actions shows with the job.
-pub(crate) fn step_summary() -> Option<PathBuf> {
-    variable("GITHUB_STEP_SUMMARY").map(PathBuf::from)
 }
 
 /// A variable's value; one that is not UTF-8 counts as unset.

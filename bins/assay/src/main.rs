@@ -3,6 +3,7 @@
 mod cli;
 mod clock;
 mod commands;
+mod config;
 mod environment;
 mod errors;
 mod forwarding;
@@ -21,5 +22,5 @@ use assay_cli_terminal::Program;
 
 fn main() -> ExitCode {
     assay_cli_local::sources::clocks::read_utc_offset();
-    assay_cli_terminal::main(Program::Assay, commands::run, errors::advice)
+    assay_cli_terminal::main(Program::Assay, config::with_file, commands::run, errors::advice)
 }

@@ -374,7 +374,8 @@ impl Text<'_> {
     /// The lines after the failures: the others by cause, missing results, the link, the prompt.
     fn end(&self) -> String {
         let mut end = String::new();
-        let lines = [self.others()].into_iter().flatten().chain(self.changed());
+        let lines = [self.others(), self.not_suspect()].into_iter().flatten();
+        let lines = lines.chain(self.changed());
         for line in lines.chain(self.incomplete()) {
             let _ = write!(end, "\n{line}\n");
         }
@@ -409,6 +410,20 @@ impl Text<'_> {
         let recovered = (recovered > 0).then(|| format!("{recovered} passed on retry"));
         let parts: Vec<String> = named.chain(recovered).collect();
         (!parts.is_empty()).then(|| format!("By cause: {}.", parts.join(", ")))
+    }
+
+    /// The names of failed tests that the change most probably did not break.
+    fn not_suspect(&self) -> Option<String> {
+        let others = self
+            .failures
+            .iter()
+            .filter(|described| described.has_failed() && !described.is_suspect());
+        let named = others
+            .take(MOST_NAMED)
+            .map(|described| code(&described.failure.failure.test_name));
+        let names: Vec<String> = named.collect();
+        (!names.is_empty())
+            .then(|| format!("Failed, most probably not by this change: {}.", names.join(", ")))
     }
 
     /// What changed against the stable branch, in numbers, and the names of skipped, missing and slower tests.

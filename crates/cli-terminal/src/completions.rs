@@ -25,7 +25,8 @@ fn examples() -> String {
         "\
 Examples, for shells that start afterwards:
   bash:        {name} completions bash > ~/.local/share/bash-completion/completions/{name}
-  zsh:         {name} completions zsh > {zsh}/_{name}        (with fpath+={zsh} before compinit in ~/.zshrc)
+  zsh:         {name} completions zsh > {zsh}/_{name}
+               with fpath+={zsh} before compinit in ~/.zshrc
   fish:        {name} completions fish > {fish}/{name}.fish
   elvish:      {name} completions elvish >> ~/.config/elvish/rc.elv
   PowerShell:  {name} completions powershell >> $PROFILE

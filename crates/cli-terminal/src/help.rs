@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, iter};
 
 use clap::{
-    Command, CommandFactory, Error,
+    Arg, ArgAction, Command, CommandFactory, Error,
     builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
@@ -12,9 +12,82 @@ use crate::Program;
 
 /// Adds the help to the command line.
 pub fn command<C: CommandFactory>() -> Command {
-    let command = C::command();
+    let command = with_folded_examples(C::command());
     let template = template(&command);
     command.help_template(template)
+}
+
+/// The longest line of the help.
+const WIDTH: usize = 80;
+
+/// Folds long commands in the examples of a command and of those below it, so that the help does not break them.
+fn with_folded_examples(command: Command) -> Command {
+    let examples = command.get_after_help().map(ToString::to_string);
+    let command = command.mut_subcommands(with_folded_examples);
+    match examples {
+        Some(examples) => {
+            let lines: Vec<_> = examples.lines().map(folded).collect();
+            command.after_help(lines.join("\n"))
+        }
+        None => command,
+    }
+}
+
+/// An indented line of a shell, with a continuation at spaces outside of quotes if it is long.
+fn folded(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    // A sentence ends with a colon.
+    if indent == 0 || line.ends_with(':') || line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    let mut quote = None;
+    let outside = |char: char| {
+        match quote {
+            None if matches!(char, '\'' | '"') => quote = Some(char),
+            Some(open) if open == char => quote = None,
+            None | Some(_) => {}
+        }
+        char == ' ' && quote.is_none()
+    };
+    let words: Vec<&str> = line.trim_start().split(outside).collect();
+    let (mut text, mut length) = (" ".repeat(indent), indent);
+    for (place, word) in words.into_iter().enumerate() {
+        let needed = word.chars().count() + 3;
+        if place > 0 && length + needed > WIDTH {
+            text += &format!(" \\\n{}", " ".repeat(indent + 4));
+            length = indent + 4;
+        } else if place > 0 {
+            text.push(' ');
+            length += 1;
+        }
+        text += word;
+        length += word.chars().count();
+    }
+    text
+}
+
+/// The option that shows all options of a command whose help shows the common ones.
+const ALL: &str = "help-all";
+
+/// The command line with the common options alone in the help of the commands that have many, unless the arguments ask for
+/// all.
+pub(crate) fn shortened(command: Command) -> Command {
+    let is_all = std::env::args_os().any(|argument| argument == "--help-all");
+    command.mut_subcommands(|command| {
+        let Some(common) = Program::running().common(command.get_name()) else {
+            return command;
+        };
+        let all = Arg::new(ALL).long(ALL).action(ArgAction::HelpLong);
+        let all = all.help("Show all options, also the rare ones");
+        let shown = command.mut_args(|argument| {
+            let is_common = argument.is_positional() || common.contains(&argument.get_id().as_str());
+            match is_all || is_common {
+                true => argument,
+                false => argument.hide(true),
+            }
+        });
+        shown.arg(all)
+    })
 }
 
 /// Replaces the usage line of a usage error by that of the command's help. Clap's own line lists every option that has

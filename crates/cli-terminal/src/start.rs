@@ -1,18 +1,19 @@
 //! A program from its arguments to its exit status.
 
-use std::{io::Write as _, process::ExitCode};
+use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
-use clap::Parser;
+use clap::{Command, Parser};
 
 use crate::{Program, errors, help, misuse::Misuse, terminal};
 
 /// The exit status of wrong usage, the same as clap's.
 const WRONG_USAGE: u8 = 2;
 
-/// Parses the command line, runs the command, and turns its error into a message and the exit status. `advice` is what
-/// to do after an error whose message does not say it.
+/// Parses the command line, runs the command, and turns its error into a message and the exit status. `arguments` may add
+/// to those of the command line. `advice` is what to do after an error whose message does not say it.
 pub fn main<C: Parser>(
     program: Program,
+    arguments: impl FnOnce(&Command, Vec<OsString>) -> anyhow::Result<Vec<OsString>>,
     run: impl FnOnce(C) -> anyhow::Result<ExitCode>,
     advice: fn(&anyhow::Error) -> Option<&'static str>,
 ) -> ExitCode {
@@ -20,21 +21,26 @@ pub fn main<C: Parser>(
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .format_timestamp(None)
         .init();
-    let matches = help::command::<C>().try_get_matches();
+    let command = help::command::<C>();
+    let arguments = match arguments(&command, std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => return failed(&error, advice),
+    };
+    let matches = help::shortened(command).try_get_matches_from(arguments);
     let matches = matches.map_err(help::with_usage::<C>);
     let cli = match matches.and_then(|matches| C::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
-    match run(cli) {
-        Ok(status) => status,
-        Err(error) => {
-            errors::print(&error, advice(&error));
-            match error.is::<Misuse>() {
-                true => ExitCode::from(WRONG_USAGE),
-                false => ExitCode::FAILURE,
-            }
-        }
+    run(cli).unwrap_or_else(|error| failed(&error, advice))
+}
+
+/// Prints an error, and returns its exit status.
+fn failed(error: &anyhow::Error, advice: fn(&anyhow::Error) -> Option<&'static str>) -> ExitCode {
+    errors::print(error, advice(error));
+    match error.is::<Misuse>() {
+        true => ExitCode::from(WRONG_USAGE),
+        false => ExitCode::FAILURE,
     }
 }
 

@@ -227,7 +227,7 @@ fn make(dir: &Path) -> Result<PathBuf, ClusterError> {
     }
 }
 
-/// Makes git ignore the contents of a new folder.
+/// Makes git ignore the contents of a new folder, except the files that belong to the sources.
 fn ignore_in_git(dir: &Path) -> Result<(), ClusterError> {
     let path = dir.join(GITIGNORE);
     let mut options = OpenOptions::new();
@@ -236,7 +236,7 @@ fn ignore_in_git(dir: &Path) -> Result<(), ClusterError> {
         .write(true)
         .mode(0o600)
         .open(&path)
-        .and_then(|mut file| file.write_all(b"*\n"))
+        .and_then(|mut file| file.write_all(b"*\n!config.toml\n!renames\n"))
         .map_err(|source| ClusterError::io("write", &path, source))
 }
 

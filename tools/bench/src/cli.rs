@@ -22,7 +22,7 @@ A shape of your own:
 /// The data set has its own private Postgres. Client, server and Postgres share the machine: compare ratios rather than
 /// figures of different machines. Tables are printed in Markdown.
 #[derive(Debug, Parser)]
-#[command(name = "assay-bench", version, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "assay-bench", version, after_help = EXAMPLES, max_term_width = 80)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) options: Options,

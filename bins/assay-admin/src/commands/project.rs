@@ -47,10 +47,13 @@ Examples:
         org: Option<String>,
     },
     /// Change a project's configuration; settings without a flag stay
-    #[command(after_help = "\
+    #[command(
+        override_usage = "assay-admin project set [OPTIONS] <PROJECT>",
+        after_help = "\
 Examples:
   assay-admin project set storefront --stable-branch release
-  assay-admin project set storefront --chat-events run_failed,test_flaky --pr-comments on")]
+  assay-admin project set storefront --chat-events run_failed,test_flaky --pr-comments on"
+    )]
     Set(SetArgs),
     /// Change a project's name
     ///

@@ -1,5 +1,7 @@
 //! `assay-admin setup`: everything between an empty database and a CI job.
 
+use std::net::IpAddr;
+
 use assay_cli_terminal::{confirm::ask, misuse::Misuse, output};
 use assay_domain::key::{Lifetime, SecretKey};
 use assay_domain::{
@@ -13,6 +15,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use clap::Args;
+use http::Uri;
 use serde::Serialize;
 use serde_json::json;
 
@@ -29,9 +32,9 @@ Examples:
   In a script:
     assay-admin setup --org \"Example Shop\" --project storefront --url https://assay.example.org --json";
 
-/// Bring the schema up to date, and make an organization, a project, a read key and an ingest key
+/// Make an organization, a project, a read key and an ingest key
 ///
-/// Prints the address, the keys and the lines of a job for the CI services whose files are in this folder. On a terminal it asks
+/// Brings the schema up to date first. Prints the address, the server's command, the keys and the lines of a job for the CI services whose files are in this folder. On a terminal it asks
 /// for what no flag names.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -96,6 +99,7 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
         Some(url) => url.to_owned(),
         None => ask("The server's address for people and CI?", HERE)?.unwrap_or_else(|| HERE.to_owned()),
     };
+    let address = PublicAddress::parse(&url).map_err(|error| Misuse(format!("--url {url}: {error}")))?;
     let url = url.trim_end_matches('/');
     let migrated = database::migrate(global)?;
     let opened = database::open(global)?;
@@ -132,10 +136,91 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
             read_key.line(),
             ingest_key.line(),
         );
-        head + "\nKeys are shown only now. Make ASSAY_INGEST_KEY a secret of the CI service. The server for all of this:\n  \
-                assay-server --front-listen same --ingest-listen same\n"
+        head + "\nKeys are shown only now. Make ASSAY_INGEST_KEY a secret of the CI service. The server for all of this:\n"
+            + &address.server(global)
             + &in_words(&services, url)
     })
+}
+
+/// The address under which people and CI reach the server.
+struct PublicAddress {
+    is_encrypted: bool,
+    host: String,
+    port: Option<u16>,
+}
+
+impl PublicAddress {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let invalid = "expected an address such as https://assay.example.org, without a path";
+        let address: Uri = text.parse().map_err(|_| invalid)?;
+        let is_encrypted = match address.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(invalid),
+        };
+        let host = address.host().filter(|host| !host.is_empty()).ok_or(invalid)?;
+        let has_more = address.path() != "/" || address.query().is_some();
+        let port = address.port_u16();
+        let plain = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        if has_more
+            || address
+                .authority()
+                .is_none_or(|authority| authority.as_str() != plain)
+        {
+            return Err(invalid);
+        }
+        Ok(Self {
+            is_encrypted,
+            host: host.to_owned(),
+            port,
+        })
+    }
+
+    /// The lines that start a server for this address and this database.
+    fn server(&self, global: &Global) -> String {
+        let Self {
+            is_encrypted,
+            host,
+            port,
+        } = self;
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let ip: Option<IpAddr> = bare.parse().ok();
+        let is_here = host == "localhost" || ip.is_some_and(|ip| ip.is_loopback());
+        let mut line = "  assay-server --front-listen same --ingest-listen same".to_owned();
+        if global.database_url().is_none() {
+            // The server may be started in another folder.
+            let folder = environment::current_folder().join(global.data_dir());
+            line += &format!(
+                " --data-dir {}",
+                output::shell_word(&folder.display().to_string())
+            );
+        }
+        if !is_encrypted {
+            let interface = match ip {
+                Some(_) if is_here => host,
+                _ if is_here => "127.0.0.1",
+                Some(IpAddr::V6(_)) => "[::]",
+                Some(IpAddr::V4(_)) | None => "0.0.0.0",
+            };
+            line += &format!(" --listen {interface}:{}", port.unwrap_or(80));
+        }
+        if !is_here {
+            let (scheme, end) = (
+                if *is_encrypted { "https" } else { "http" },
+                port.map(|port| format!(":{port}")),
+            );
+            line += &format!(" --public-url {scheme}://{host}{}", end.unwrap_or_default());
+        }
+        line.push('\n');
+        if *is_encrypted {
+            line += &format!("A proxy with TLS passes the requests for {host} to 127.0.0.1:8080.\n");
+        }
+        if global.database_url().is_some() {
+            line +=
+                "The server needs the same ASSAY_DATABASE_URL, or a login of its own for this database.\n";
+        }
+        line
+    }
 }
 
 /// The lines of the jobs; those of GitHub Actions if no file of a service is here.

@@ -204,7 +204,7 @@ fn write_huge_report(path: &Path, bytes: usize) -> usize {
 #[test]
 fn a_huge_broken_report_is_refused_in_bounded_memory() {
     let world = World::without_key();
-    // `ASSAY_HOSTILE_MB=500 cargo test -p assay-cli --test it hostile -- --nocapture` prints the peak memory.
+    // `ASSAY_HOSTILE_MB=500 cargo test -p assay-verdicts --test it hostile -- --nocapture` prints the peak memory.
     let setting = std::env::var_os("ASSAY_HOSTILE_MB");
     let megabytes: usize = setting
         .as_ref()

@@ -61,7 +61,7 @@ fn the_private_folder_is_announced_once_and_found_from_below() {
     assert!(stderr_text(&first).contains("--data-dir or ASSAY_DATA_DIR"));
     assert_eq!(
         std::fs::read_to_string(data_folder.join(".gitignore")).unwrap(),
-        "*\n"
+        "*\n!config.toml\n!renames\n"
     );
 
     let below = folder.path().join("a/b");

@@ -99,3 +99,46 @@ fn a_terminal_is_asked_for_what_no_flag_names() {
         stderr_text(&refused)
     );
 }
+
+#[test]
+fn the_server_listens_at_the_address_and_reads_the_same_database() {
+    let database = TestDatabase::new();
+    let cli = Cli::new(database.url());
+    for (url, line) in [
+        ("http://127.0.0.1:21040", "same --listen 127.0.0.1:21040\n"),
+        ("http://localhost:21040/", "same --listen 127.0.0.1:21040\n"),
+        ("http://[::1]:21040", "same --listen [::1]:21040\n"),
+        (
+            "http://ci-box:21040",
+            "same --listen 0.0.0.0:21040 --public-url http://ci-box:21040\n",
+        ),
+        (
+            "https://assay.example.org",
+            "same --public-url https://assay.example.org\n",
+        ),
+    ] {
+        let output = cli.run(&["setup", "--org", "Shop", "--project", "web", "--url", url]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains(&format!(
+                "  assay-server --front-listen same --ingest-listen {line}"
+            )),
+            "{text}"
+        );
+        assert!(text.contains("the same ASSAY_DATABASE_URL"), "{text}");
+    }
+    for url in [
+        "127.0.0.1:21040",
+        "ftp://assay.example.org",
+        "https://a@b.example",
+        "http://h/path",
+        "http://h:99999",
+    ] {
+        let refused = cli.run(&["setup", "--org", "Shop", "--project", "web", "--url", url]);
+        assert_eq!(refused.status.code(), Some(2), "{url}");
+        assert!(
+            stderr_text(&refused).contains(&format!("--url {url}: expected an address")),
+            "{url}"
+        );
+    }
+}

@@ -39,7 +39,7 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
 /// Without ASSAY_DATABASE_URL it starts a private Postgres in ASSAY_DATA_DIR and stops it at the end. The program
 /// `assay-admin` fills and administers the same database.
 #[derive(Debug, Clone, Parser, Validate)]
-#[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 80)]
 #[validate(
     schema(function = contradictions::demo_has_its_own_database),
     schema(function = contradictions::listeners_share_an_address_that_exists),

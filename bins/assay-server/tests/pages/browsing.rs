@@ -12,6 +12,10 @@ const OVERLAPS: &str = "const cover = (a, b) => a.left + 1 < b.right && b.left +
         return boxes.some((box, place) => boxes.slice(place + 1).some((other) => cover(box, other))); \
     }).length";
 
+/// Counts the parts of rows that are drawn only when they are scrolled to, so that a picture of the page lacks them.
+const NOT_DRAWN: &str = "return [...document.querySelectorAll('.row > *')].filter((part) => \
+    part.checkVisibility() && !part.checkVisibility({ contentVisibilityAuto: true })).length";
+
 #[test]
 fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
     let world = World::new();
@@ -37,6 +41,7 @@ fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
                     json!(0),
                     "{page}: no part of a row covers another in {width} pixels"
                 );
+                assert_eq!(browser.run(NOT_DRAWN), json!(0), "{page} is drawn as a whole");
                 assert_eq!(
                     browser.run(
                         "return [...document.querySelectorAll('.wide')].every((table) => table.scrollWidth <= table.clientWidth)"

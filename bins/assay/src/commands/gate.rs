@@ -129,7 +129,6 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
         }
     };
     let decision = policy::decide(&judged, &rules, None);
-    args.gate.write_files(&decision, None);
     // A decision that cannot be printed is stored, and has the same status.
     if let Err(error) = print(global, args.output, &decision) {
         errors::print(&error.context("the decision is not printed"));
@@ -174,7 +173,7 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
     let text = match (output, global.json) {
         (GateOutput::Json, _) | (_, true) => format!("{}\n", show::json(decision)),
         (GateOutput::Text, false) => show::text(decision),
-        (GateOutput::Markdown, false) => show::markdown(decision, None),
+        (GateOutput::Markdown, false) => show::markdown(decision),
         (GateOutput::Junit, false) => show::junit(decision),
     };
     let mut out = terminal::out();

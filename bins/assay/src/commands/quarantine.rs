@@ -38,7 +38,12 @@ Examples:
 /// Asks the server, with a read key, for the flaky tests of a project, or judges reports and CSV histories here. Prints a
 /// list in the runner's format.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, group = ArgGroup::new("from").required(true))]
+#[command(
+    override_usage = "assay quarantine [OPTIONS] --format <FORMAT> --project <PROJECT>
+       assay quarantine [OPTIONS] --format <FORMAT> --history <PATH>",
+    after_help = EXAMPLES,
+    group = ArgGroup::new("from").required(true)
+)]
 pub(crate) struct QuarantineArgs {
     /// The project: its id or name
     #[arg(long, group = "from")]

@@ -17,7 +17,7 @@ use assay_cli_job::gate::{
 };
 use assay_cli_local::sources::written::Before;
 use assay_cli_remote::codehost::ReportTo;
-use assay_cli_remote::server::{answer, server::Server};
+use assay_cli_remote::server::server::Server;
 use assay_cli_terminal::{message, misuse::Misuse, terminal};
 use assay_reports::{Format, SourceFile, ci::CiContext};
 use clap::Args;
@@ -204,7 +204,7 @@ impl Job<'_> {
             None
         });
         let answer = again.as_ref().unwrap_or(&upload.answer);
-        print_decision(args, &decision, answer::page(answer).as_deref());
+        print_decision(&decision);
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
         let deadline = args.flags.connection.deadline();
@@ -230,11 +230,10 @@ impl Job<'_> {
 }
 
 /// Prints the decision. The exit status does not depend on whether that succeeds.
-fn print_decision(args: &RunArgs, decision: &Decision, page: Option<&str>) {
+fn print_decision(decision: &Decision) {
     use std::io::Write as _;
     // Standard output is the command's.
     let _ = write!(terminal::err(), "{}", show::text(decision));
-    args.excuses.write_files(decision, page);
 }
 
 /// The exit status of a decision about a command that ended with `code`.

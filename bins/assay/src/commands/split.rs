@@ -36,7 +36,7 @@ Examples:
   The durations for machines without a key:
     assay split --write timings.json --project storefront";
 
-/// Print the tests of one shard, so that all shards take equally long
+/// Print the tests of one shard of several that take equally long
 ///
 /// Reads the runner's own list of tests, asks the server for their usual durations, and prints those of one shard in the
 /// runner's format.

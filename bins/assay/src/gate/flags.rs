@@ -2,28 +2,22 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::Context as _;
-use assay_cli_job::gate::{
-    changed,
-    policy::{Decision, Rules},
-    show,
-};
-use assay_cli_terminal::{message, misuse::Misuse, values::age};
+use assay_cli_job::gate::{changed, policy::Rules};
+use assay_cli_terminal::{misuse::Misuse, values::age};
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
-use crate::{clock, environment, errors};
+use crate::clock;
 
 /// Heading of the help.
 const GATE: &str = "The gate";
 
-/// What the gate excuses, and where it writes its decision.
+/// What the gate excuses.
 #[derive(Debug, Args)]
 pub(crate) struct GateFlags {
     /// The gate does not pass if the probability that this branch broke one failed test, or any of them, is at least this
@@ -44,12 +38,6 @@ pub(crate) struct GateFlags {
     /// Do not excuse a test whose first known failure is longer ago: 30d, 12h
     #[arg(long, value_name = "TIME", value_parser = age, help_heading = GATE)]
     expire_after: Option<Duration>,
-    /// Append the decision as Markdown to this file; auto for $GITHUB_STEP_SUMMARY
-    #[arg(long, value_name = "FILE|auto", help_heading = GATE)]
-    summary: Option<PathBuf>,
-    /// Write the decision as Markdown to this file, for a comment: its first line is a marker to find the comment by
-    #[arg(long, value_name = "FILE", help_heading = GATE)]
-    comment: Option<PathBuf>,
     /// The exit status if the gate does not pass
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = GATE)]
     pub(crate) exit_code: Option<u8>,
@@ -95,47 +83,6 @@ impl GateFlags {
             expire_after: self.expire_after,
             now: clock::now(),
         })
-    }
-
-    /// Writes the decision to the files that were asked for. `page` is the address of the run's page. A failure is printed, and does not change the exit status.
-    pub(crate) fn write_files(&self, decision: &Decision, page: Option<&str>) {
-        let markdown = show::markdown(decision, page);
-        for written in [self.write_comment(&markdown), self.write_summary(&markdown)] {
-            if let Err(error) = written {
-                errors::print(&error.context("the decision is not written"));
-            }
-        }
-    }
-
-    fn write_comment(&self, markdown: &str) -> anyhow::Result<()> {
-        let Some(path) = &self.comment else {
-            return Ok(());
-        };
-        fs::write(path, markdown).with_context(|| format!("--comment {}", path.display()))
-    }
-
-    fn write_summary(&self, markdown: &str) -> anyhow::Result<()> {
-        let Some(named) = &self.summary else {
-            return Ok(());
-        };
-        let path = if named.as_os_str() == "auto" {
-            match environment::step_summary() {
-                Some(path) => path,
-                None => {
-                    message!("no summary is written: GITHUB_STEP_SUMMARY is not set");
-                    return Ok(());
-                }
-            }
-        } else {
-            named.clone()
-        };
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .with_context(|| format!("--summary {}", path.display()))?;
-        file.write_all(format!("{markdown}\n").as_bytes())
-            .with_context(|| format!("--summary {}", path.display()))
     }
 }
 

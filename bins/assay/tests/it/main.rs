@@ -13,9 +13,11 @@ use assay_testkit::{pty, timed_junit as junit};
 
 mod analyze;
 mod causes;
+mod config;
 mod culprit;
 mod docs;
 mod gate;
+mod help;
 mod ingest;
 mod merge_base;
 mod owners;

@@ -400,22 +400,6 @@ fn closed_output_changes_neither_the_status_nor_what_is_stored() {
     }
 }
 
-#[test]
-fn a_summary_that_cannot_be_written_changes_no_status() {
-    let receiver = Receiver::start(vec![reply(201, &judged(RUN)), reply(200, &json!({}))]);
-    let job = Job::new(&receiver.url);
-    let script = write_report_then("r.xml", "exit 3");
-    let run = ["run", "--report", "r.xml", "--gate"];
-    let files = ["--summary", "none/summary.md", "--comment", "none/comment.md"];
-    let output = job.run(&[&run[..], &files, &["--", "sh", "-c", &script]].concat());
-    let stderr = stderr_text(&output);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    for file in files {
-        assert!(stderr.contains(file), "{file}: {stderr}");
-    }
-    assert_eq!(receiver.requests().len(), 2, "the decision is stored: {stderr}");
-}
-
 /// Creates two folders that cannot be read: the path of one is too long, and the other has no permissions.
 fn make_unreadable_folders(job: &Job) {
     let script = "mkdir -p out/deep && cd out/deep && name=$(printf %0200d 0)

@@ -2,16 +2,13 @@
 //!
 //! Names and sentences come from reports and branches, so each form escapes them.
 
-use assay_answers::{links, markdown::code};
+use assay_answers::markdown::code;
 use assay_cli_local::analysis::cause_words;
 use assay_cli_terminal::{output, terminal};
 use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
-use crate::gate::{
-    judged::JudgedFailure,
-    policy::{Decision, Refusal, Reran},
-};
+use crate::gate::policy::{Decision, Refusal, Reran};
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
 const MARKER: &str = "<!-- assay-gate -->";
@@ -53,13 +50,9 @@ pub fn text(decision: &Decision) -> String {
     text
 }
 
-/// The decision as Markdown of at most 60,000 characters. With the address of the run's page, each test has a link.
-pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
-    let page = page.filter(|page| is_address(page));
+/// The decision as Markdown of at most 60,000 characters.
+pub fn markdown(decision: &Decision) -> String {
     let mut text = format!("{MARKER}\n### {}\n", headline(decision));
-    if let Some(page) = page {
-        text += &format!("\n[The run in Assay]({page})\n");
-    }
     if let Some(reran) = &decision.reran {
         text += &format!("\n{}\n", reran_in_words(reran));
     }
@@ -88,7 +81,7 @@ pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
             .map_or_else(String::new, |file| format!(" in {}", code(file)));
         let entry = format!(
             "\n- {}{in_file}\n  {verdict}. Cause: {} (this change: {}). {}\n",
-            linked(failure, page),
+            code(&failure.test_name),
             cause_words(failure.cause),
             band(failure.mine),
             code(&failure.explanation),
@@ -212,24 +205,6 @@ fn file(path: Option<&str>) -> String {
     path.map_or_else(String::new, |path| format!(" ({})", plain(path)))
 }
 
-/// A failed test's name, with a link to its page if the run's page is known.
-fn linked(failure: &JudgedFailure, page: Option<&str>) -> String {
-    let name = code(&failure.test_name);
-    match page {
-        Some(page) => {
-            let address = links::test_of_run(page, &failure.test_name, failure.file_path.as_deref());
-            format!("[{name}]({address})")
-        }
-        None => name,
-    }
-}
-
-/// Whether a text of the server is a web address that cannot end the parentheses of a link.
-fn is_address(text: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/[]%".contains(&byte);
-    (text.starts_with("https://") || text.starts_with("http://")) && text.bytes().all(is_allowed)
-}
-
 fn escaped(text: &str) -> String {
     plain(text)
         .replace('&', "&amp;")
@@ -241,7 +216,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::judged::fixture::flake;
+    use crate::gate::judged::{JudgedFailure, fixture::flake};
 
     fn decision(name: &str, count: usize) -> Decision {
         let failure = JudgedFailure {
@@ -264,13 +239,10 @@ mod tests {
 
     #[test]
     fn report_text_cannot_leave_its_code_span() {
-        let text = markdown(
-            &decision(
-                "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
-                2,
-            ),
-            None,
-        );
+        let text = markdown(&decision(
+            "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
+            2,
+        ));
         assert!(text.starts_with("<!-- assay-gate -->\n"), "{text}");
         assert!(
             !text.contains("@team") && !text.contains("#12") && !text.contains('\u{1b}'),
@@ -297,34 +269,17 @@ mod tests {
         };
         let line = "Ran 2 tests again, 3 times, 14 s: this change, P .004\n";
         assert!(text(&reran(0.004, 3)).contains(line));
-        assert!(markdown(&reran(0.004, 3), None).contains(line));
+        assert!(markdown(&reran(0.004, 3)).contains(line));
         assert!(text(&reran(0.000_1, 1)).contains("once, 14 s: this change, P below .001"));
         assert!(!text(&decision("pays", 1)).contains("Ran "));
     }
 
     #[test]
     fn a_comment_fits() {
-        let text = markdown(&decision(&"x".repeat(600), 300), None);
+        let text = markdown(&decision(&"x".repeat(600), 300));
         assert!(text.chars().count() <= LONGEST, "{}", text.chars().count());
         assert!(text.contains("further failed tests"), "{text}");
-        assert!(!markdown(&decision("x", 2), None).contains("further"));
-    }
-
-    #[test]
-    fn each_test_has_a_link_below_the_page_of_its_run() {
-        let text = markdown(
-            &decision("a)](http://evil.example", 1),
-            Some("https://assay.example.org/p/1/runs/2"),
-        );
-        assert!(
-            text.contains(
-                "[`a)](http://evil.example`](https://assay.example.org/p/1/runs/2/test?name=a%29%5D%28http%3A%2F%2Fevil.example&file=a%2Fb.ts)"
-            ),
-            "{text}"
-        );
-        for page in ["javascript:alert(1)", "https://x.example) [x](http://y"] {
-            assert!(!markdown(&decision("a", 1), Some(page)).contains("]("), "{page}");
-        }
+        assert!(!markdown(&decision("x", 2)).contains("further"));
     }
 
     #[test]

@@ -92,12 +92,6 @@ pub fn warnings(answer: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The address of the run's page, if the server has a public address.
-pub fn page(answer: &Value) -> Option<String> {
-    let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
-    stored.url.as_deref().map(shown_name)
-}
-
 /// Describes the answer to a report that was stored.
 pub fn in_words(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();

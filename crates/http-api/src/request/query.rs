@@ -82,7 +82,8 @@ impl<'a> Query<'a> {
 
     /// `perPage`: 10 (the default), 25 or 50.
     pub(crate) fn per_page(&self) -> Result<PerPage, ApiError> {
-        let per_page = self.parse("perPage", "must be one of 10, 25, 50", |count| match count {
+        let name = self.given_of("perPage", "limit")?;
+        let per_page = self.parse(name, "must be one of 10, 25, 50", |count| match count {
             "10" => Some(PerPage::Ten),
             "25" => Some(PerPage::TwentyFive),
             "50" => Some(PerPage::Fifty),
@@ -93,7 +94,8 @@ impl<'a> Query<'a> {
 
     /// `limit`: 10 (the default), 25, 50 or 200.
     pub(crate) fn limit(&self) -> Result<u32, ApiError> {
-        let limit = self.parse("limit", "must be one of 10, 25, 50, 200", |count| match count {
+        let name = self.given_of("limit", "perPage")?;
+        let limit = self.parse(name, "must be one of 10, 25, 50, 200", |count| match count {
             "10" => Some(10),
             "25" => Some(25),
             "50" => Some(50),
@@ -101,6 +103,19 @@ impl<'a> Query<'a> {
             _ => None,
         })?;
         Ok(limit.unwrap_or(10))
+    }
+
+    /// The given one of two names for the number of entries. A list takes the other's name, too, because ignoring it would
+    /// answer ten.
+    fn given_of(&self, own: &'static str, other: &'static str) -> Result<&'static str, ApiError> {
+        match (self.single(own)?, self.single(other)?) {
+            (Some(_), Some(_)) => Err(ApiError::BadParameter {
+                name: other,
+                rule: format!("means the same as {own}; give one of them"),
+            }),
+            (None, Some(_)) => Ok(other),
+            (Some(_) | None, None) => Ok(own),
+        }
     }
 
     /// `page`: a whole number from 1 (the default). A large number is a page past the end.

@@ -205,7 +205,10 @@ fn a_new_folder_and_its_files_are_closed_to_other_users_and_ignored_by_git() {
     for name in ["start.lock", "users.lock", "postgres.log", ".gitignore"] {
         assert_eq!(mode(&base.join(name)), 0o600, "{name}");
     }
-    assert_eq!(fs::read_to_string(base.join(".gitignore")).unwrap(), "*\n");
+    assert_eq!(
+        fs::read_to_string(base.join(".gitignore")).unwrap(),
+        "*\n!config.toml\n!renames\n"
+    );
 
     // An earlier version left them like this.
     fs::set_permissions(&base, fs::Permissions::from_mode(0o755)).unwrap();

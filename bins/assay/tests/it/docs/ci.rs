@@ -503,15 +503,20 @@ fn scripts_of_the_action() -> Vec<String> {
 fn run_action(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
     let folder = job.folder.path();
     let path = install(folder);
-    // `python3 -m venv` makes an environment whose pip records the packages.
+    // `python3 -m venv` makes an environment whose pip records the packages, `cargo install` records the sources.
     let assay = assay_testkit::program("assay");
-    let python = format!(
-        "#!/bin/sh\nmkdir -p \"$3/bin\"; ln -s {} \"$3/bin/assay\"\n\
-         printf '#!/bin/sh\\necho \"$*\" >> installed\\n' > \"$3/bin/pip\"; chmod +x \"$3/bin/pip\"\n",
-        assay.display()
-    );
-    fs::write(folder.join("bin/python3"), python).unwrap();
-    fs::set_permissions(folder.join("bin/python3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let install = |root: &str, then: &str| {
+        let assay = assay.display();
+        format!("#!/bin/sh\nmkdir -p \"{root}/bin\"; ln -s {assay} \"{root}/bin/assay\"\n{then}\n")
+    };
+    let pip = "printf '#!/bin/sh\\necho \"$*\" >> installed\\n' > \"$3/bin/pip\"; chmod +x \"$3/bin/pip\"";
+    for (name, script) in [
+        ("python3", install("$3", pip)),
+        ("cargo", install("$7", "echo \"$*\" >> installed")),
+    ] {
+        fs::write(folder.join("bin").join(name), script).unwrap();
+        fs::set_permissions(folder.join("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
     let scripts = scripts_of_the_action();
     assert_eq!(scripts.len(), 2);
     let plain = job.command(&[]);
@@ -525,6 +530,7 @@ fn run_action(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
         .env("PATH", path)
         .env("RUNNER_TEMP", folder.join("runner temp"));
     shell.env("ASSAY_PACKAGE", "https://files.example.org/assay.whl");
+    shell.env("ASSAY_ACTION", root());
     for input in ["ASSAY_COMMAND", "ASSAY_ARGUMENTS", "ASSAY_RERUN"] {
         shell.env(input, "");
     }
@@ -578,6 +584,48 @@ fn the_action_installs_the_program_and_sends_the_report() {
             .any(|(name, _)| *name == "ASSAY_ARGUMENTS")
             .then_some("e2e on linux");
         assert_eq!(requests[0].field("suite").as_deref(), suite);
+    }
+}
+
+#[test]
+fn without_an_address_the_action_installs_the_pinned_release_or_compiles_its_sources() {
+    // The bash of macOS is 3.2.
+    let scripts = scripts_of_the_action().concat();
+    for newer in ["mapfile ", "readarray ", "declare -A", "local -n", ",,}", "^^}"] {
+        assert!(!scripts.contains(newer), "{newer}");
+    }
+    let receiver = Receiver::start(vec![stored(), stored()]);
+    let action = tempfile::tempdir().unwrap();
+    let wheel = action
+        .path()
+        .join("assay_verdicts-0.1.0-py3-none-manylinux_2_17_x86_64.whl");
+    fs::write(&wheel, "").unwrap();
+    let pinned = Command::new(root().join("packaging/pin"))
+        .args(["https://files.example.org", wheel.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(pinned.stdout).unwrap();
+    assert!(
+        text.contains("manylinux_2_17_x86_64.whl ; sys_platform == \"linux\" and"),
+        "{text}"
+    );
+    assert!(text.contains(" --hash=sha256:e3b0c44298fc1c14"), "{text}");
+    fs::create_dir(action.path().join("packaging")).unwrap();
+    for (release, installed) in [
+        (text.as_str(), "--require-hashes --requirement "),
+        ("# none\n", "install --quiet --locked --path "),
+    ] {
+        fs::write(action.path().join("packaging/release.txt"), release).unwrap();
+        let job = Job::new(&receiver.url);
+        let inputs = [
+            ("ASSAY_REPORTS", "out"),
+            ("ASSAY_PACKAGE", ""),
+            ("ASSAY_ACTION", action.path().to_str().unwrap()),
+        ];
+        let output = run_action(&job, &inputs);
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        let arguments = fs::read_to_string(job.folder.path().join("installed")).unwrap();
+        assert!(arguments.contains(installed), "{arguments}");
     }
 }
 

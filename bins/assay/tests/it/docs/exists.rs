@@ -163,17 +163,15 @@ fn every_path_of_the_repository_exists() {
     assert!(checked > 200, "{checked}");
 }
 
-/// The help of a command, or none if there is no such command.
+/// The help of a command with all options, or none if there is no such command.
 fn help(program_name: &str, words: &[&str]) -> Option<String> {
-    let output = Command::new(program(program_name))
-        .args(words)
-        .arg("--help")
-        .output()
-        .unwrap();
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8(output.stdout).unwrap())
+    let page = |flag: &str| {
+        let mut command = Command::new(program(program_name));
+        let output = command.args(words).arg(flag).output().unwrap();
+        let shown = output.status.success();
+        shown.then(|| String::from_utf8(output.stdout).unwrap())
+    };
+    page("--help-all").or_else(|| page("--help"))
 }
 
 /// The program, the command and the flags of a command line that begins with a program.

@@ -55,13 +55,16 @@ fn the_tests_command_prints_what_to_install_where_it_cannot() {
 }
 
 #[test]
-fn the_readme_builds_with_two_commands_and_the_second_sets_up() {
+fn the_readme_builds_before_it_uses_the_programs_and_the_tests_command_sets_up() {
     let commands: Vec<String> = blocks(&root().join("README.md"))
         .into_iter()
         .filter(|block| block.note == "builds")
         .map(|block| block.text)
         .collect();
-    assert_eq!(commands.len(), 2, "{commands:?}");
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    for program in ["assay-server", "assay-admin", "assay"] {
+        assert!(commands[2].contains(&format!("--bin {program}")), "{commands:?}");
+    }
     assert_eq!(commands[1], ".ci/test\n");
     for script in [".ci/test", ".ci/run"] {
         let text = fs::read_to_string(root().join(script)).unwrap();

@@ -110,6 +110,25 @@ fn words_and_numbers_are_parsed_strictly() {
         check("perPage=11", |query| query.per_page()),
         Err("perPage".to_owned())
     );
+    assert_eq!(check("limit=200", |query| query.limit()), Ok(200));
+    assert_eq!(check("limit=201", |query| query.limit()), Err("limit".to_owned()));
+    // The name that other lists have is not ignored.
+    assert_eq!(check("perPage=50", |query| query.limit()), Ok(50));
+    assert_eq!(
+        check("limit=25", |query| query.per_page()),
+        Ok(PerPage::TwentyFive)
+    );
+    for query in ["perPage=100", "limit=10&perPage=10"] {
+        assert_eq!(
+            check(query, |query| query.limit()),
+            Err("perPage".to_owned()),
+            "{query}"
+        );
+    }
+    assert_eq!(
+        check("limit=200", |query| query.per_page()),
+        Err("limit".to_owned())
+    );
     assert_eq!(check("explain=true", |q| q.flag("explain")), Ok(true));
     assert_eq!(
         check("explain=1", |q| q.flag("explain")),

@@ -1,3 +1,0 @@
-#!/usr/bin/env node
-"use strict";
-require("../program.js")("assay");
