@@ -2,11 +2,15 @@
 
 use self::FailureStatus::{Also, Counted};
 use crate::{
-    allure, catch2, ctest, ctrf, cucumber, dart, events, go,
+    allure, catch2, ctest, ctrf, cucumber, dart,
+    events::read as events,
+    go,
     input::Input,
     jest, junit, karate, libtest, mocha, nunit, playwright, pytest_json,
     report::{ReadError, Report},
-    robot, rspec, swift, tap, testng, trx, xml, xunit,
+    robot, rspec, swift, tap, testng, trx,
+    xml::read as xml,
+    xunit,
 };
 
 /// A report format.
@@ -88,125 +92,48 @@ impl Format {
         Self::Swift,
     ];
 
-    /// The format's row.
+    /// The format's row: its name on the command line, what it is, its rank, its reader, and what else differs.
+    #[rustfmt::skip]
     const fn row(self) -> Row {
         match self {
-            Self::Playwright => Row::of("playwright", "Playwright JSON", 0, |input| {
-                playwright::read(input).map(json)
-            }),
-            Self::Junit => Row {
-                looks_up_files: true,
-                may_hide_retries: true,
-                statuses: Also(&[NEXTEST]),
-                ..Row::of("junit", "JUnit XML of every dialect", 9, |input| {
-                    junit::read(input).map(plain)
-                })
-            },
-            Self::Ctrf => Row {
-                may_hide_retries: true,
-                ..Row::of("ctrf", "CTRF, the Common Test Report Format", 1, |input| {
-                    ctrf::read(input).map(json)
-                })
-            },
-            Self::Jest => Row::of("jest", "Jest or Vitest JSON", 3, |input| {
-                jest::read(input).map(json)
-            }),
-            Self::Go => Row::of("go", "`go test -json`", 4, |input| go::read(input).map(plain)),
-            Self::Trx => Row {
-                looks_up_files: true,
-                may_hide_retries: true,
-                ..Row::of("trx", "TRX (Visual Studio test results)", 5, |input| {
-                    xml::read::<trx::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::Allure => Row::of("allure", "an Allure results folder", 2, |input| {
-                allure::read(input).map(|(report, history)| (report, Some(history), None))
-            }),
-            Self::Testng => Row {
-                looks_up_files: true,
-                ..Row::of("testng", "TestNG results", 6, |input| {
-                    xml::read::<testng::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::Cucumber => Row {
-                looks_up_files: true,
-                ..Row::of("cucumber", "Cucumber JSON", 7, |input| {
-                    cucumber::read(input).map(json)
-                })
-            },
-            Self::Robot => Row {
-                statuses: Counted(250),
-                ..Row::of("robot", "Robot Framework's output.xml", 7, |input| {
-                    xml::read::<robot::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::Mocha => Row {
-                statuses: Counted(255),
-                ..Row::of("mocha", "Mocha JSON", 8, |input| mocha::read(input).map(json))
-            },
-            Self::Mochawesome => Row {
-                statuses: Counted(255),
-                ..Row::of("mochawesome", "mochawesome JSON", 8, |input| {
-                    mocha::read_mochawesome(input).map(json)
-                })
-            },
-            Self::Karate => Row {
-                looks_up_files: true,
-                ..Row::of("karate", "Karate's features or their summary", 10, |input| {
-                    karate::read(input).map(json)
-                })
-            },
-            Self::Nunit => Row {
-                looks_up_files: true,
-                may_hide_retries: true,
-                ..Row::of("nunit", "NUnit XML (versions 2 and 3)", 5, |input| {
-                    xml::read::<nunit::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::Xunit => Row {
-                looks_up_files: true,
-                may_hide_retries: true,
-                ..Row::of("xunit", "xUnit.net XML", 5, |input| {
-                    xml::read::<xunit::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::PytestJson => Row::of("pytest-json", "pytest-json-report", 8, |input| {
-                pytest_json::read(input).map(json)
-            }),
-            Self::Rspec => Row::of("rspec", "RSpec JSON", 8, |input| rspec::read(input).map(json)),
-            Self::Tap => Row {
-                statuses: Counted(255),
-                ..Row::of("tap", "TAP (Test Anything Protocol)", 10, |input| {
-                    tap::read(input).map(plain)
-                })
-            },
-            Self::Dart => Row::of("dart", "events of dart test and flutter test", 6, |input| {
-                events::read::<dart::Run>(input).map(plain)
-            }),
-            Self::Libtest => Row {
-                statuses: Also(&[NEXTEST, 101]),
-                ..Row::of("libtest", "events of Rust's libtest", 6, |input| {
-                    events::read::<libtest::Run>(input).map(plain)
-                })
-            },
-            Self::Ctest => Row {
-                statuses: Also(&[8]),
-                ..Row::of("ctest", "CTest's Test.xml", 7, |input| {
-                    xml::read::<ctest::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::Catch2 => Row {
-                statuses: Also(&[42]),
-                ..Row::of("catch2", "Catch2 XML", 7, |input| {
-                    xml::read::<catch2::Run<'_>>(input).map(plain)
-                })
-            },
-            Self::Swift => Row {
-                may_hide_retries: true,
-                ..Row::of("swift", "events of Swift Testing", 6, |input| {
-                    events::read::<swift::Run>(input).map(plain)
-                })
-            },
+            Self::Playwright => row("playwright", "Playwright JSON", 0, |input| playwright::read(input).map(json)),
+            Self::Junit => row("junit", "JUnit XML of every dialect", 9, |input| junit::read(input).map(plain))
+                .of_classes().without_marks().also(&[NEXTEST]),
+            Self::Ctrf => row("ctrf", "CTRF (Common Test Report Format)", 1, |input| ctrf::read(input).map(json))
+                .without_marks(),
+            Self::Jest => row("jest", "Jest or Vitest JSON", 3, |input| jest::read(input).map(json)),
+            Self::Go => row("go", "`go test -json`", 4, |input| go::read(input).map(plain)),
+            Self::Trx => row("trx", "TRX (Visual Studio test results)", 5, |input| xml::<trx::Run<'_>>(input).map(plain))
+                .of_classes().without_marks(),
+            Self::Allure => row("allure", "an Allure results folder", 2, |input| allure::read(input).map(with_history)),
+            Self::Testng => row("testng", "TestNG results", 6, |input| xml::<testng::Run<'_>>(input).map(plain))
+                .of_classes(),
+            Self::Cucumber => row("cucumber", "Cucumber JSON", 7, |input| cucumber::read(input).map(json)).of_classes(),
+            Self::Robot => row("robot", "Robot Framework's output.xml", 7, |input| xml::<robot::Run<'_>>(input).map(plain))
+                .counted(250),
+            Self::Mocha => row("mocha", "Mocha JSON", 8, |input| mocha::read(input).map(json)).counted(255),
+            Self::Mochawesome => row("mochawesome", "mochawesome JSON", 8, |input| mocha::read_mochawesome(input).map(json))
+                .counted(255),
+            Self::Karate => row("karate", "Karate's features or their summary", 10, |input| karate::read(input).map(json))
+                .of_classes(),
+            Self::Nunit => row("nunit", "NUnit XML (versions 2 and 3)", 5, |input| xml::<nunit::Run<'_>>(input).map(plain))
+                .of_classes().without_marks(),
+            Self::Xunit => row("xunit", "xUnit.net XML", 5, |input| xml::<xunit::Run<'_>>(input).map(plain))
+                .of_classes().without_marks(),
+            Self::PytestJson => row("pytest-json", "pytest-json-report", 8, |input| pytest_json::read(input).map(json)),
+            Self::Rspec => row("rspec", "RSpec JSON", 8, |input| rspec::read(input).map(json)),
+            Self::Tap => row("tap", "TAP (Test Anything Protocol)", 10, |input| tap::read(input).map(plain))
+                .counted(255),
+            Self::Dart => row("dart", "events of dart test and flutter test", 6, |input| events::<dart::Run>(input).map(plain))
+                ,
+            Self::Libtest => row("libtest", "events of Rust's libtest", 6, |input| events::<libtest::Run>(input).map(plain))
+                .also(&[NEXTEST, 101]),
+            Self::Ctest => row("ctest", "CTest's Test.xml", 7, |input| xml::<ctest::Run<'_>>(input).map(plain))
+                .also(&[8]),
+            Self::Catch2 => row("catch2", "Catch2 XML", 7, |input| xml::<catch2::Run<'_>>(input).map(plain))
+                .also(&[42]),
+            Self::Swift => row("swift", "events of Swift Testing", 6, |input| events::<swift::Run>(input).map(plain))
+                .without_marks(),
         }
     }
 
@@ -269,22 +196,42 @@ struct Row {
     statuses: FailureStatus,
 }
 
+const fn row(
+    name: &'static str,
+    help: &'static str,
+    rank: u8,
+    read: fn(&Input<'_>) -> Result<FirstReport, ReadError>,
+) -> Row {
+    Row {
+        name,
+        help,
+        rank,
+        read,
+        looks_up_files: false,
+        may_hide_retries: false,
+        statuses: Also(&[]),
+    }
+}
+
 impl Row {
-    const fn of(
-        name: &'static str,
-        help: &'static str,
-        rank: u8,
-        read: fn(&Input<'_>) -> Result<FirstReport, ReadError>,
-    ) -> Self {
-        Self {
-            name,
-            help,
-            rank,
-            read,
-            looks_up_files: false,
-            may_hide_retries: false,
-            statuses: Also(&[]),
-        }
+    const fn of_classes(mut self) -> Self {
+        self.looks_up_files = true;
+        self
+    }
+
+    const fn without_marks(mut self) -> Self {
+        self.may_hide_retries = true;
+        self
+    }
+
+    const fn also(mut self, statuses: &'static [u8]) -> Self {
+        self.statuses = Also(statuses);
+        self
+    }
+
+    const fn counted(mut self, most: u64) -> Self {
+        self.statuses = Counted(most);
+        self
     }
 }
 
@@ -302,6 +249,10 @@ const NEXTEST: u8 = 100;
 
 const fn plain(report: Report) -> FirstReport {
     (report, None, None)
+}
+
+fn with_history((report, history_id): (Report, String)) -> FirstReport {
+    (report, Some(history_id), None)
 }
 
 fn json((report, another_at): (Report, Option<usize>)) -> FirstReport {

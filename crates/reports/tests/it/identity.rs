@@ -1,7 +1,7 @@
 //! The identity of tests and results: which names are one test, and which results are one result written twice.
 
-use assay_domain::{attempt::AttemptStatus, test::ShownAs};
-use assay_reports::{KnownFiles, Options, Report};
+use assay_domain::attempt::AttemptStatus;
+use assay_reports::{Options, Report};
 
 use crate::support::{inline, plain};
 

@@ -42,7 +42,11 @@ impl Template {
     fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        let is_of_test = |line: &&str| line.contains("{name}");
+        let is_of_test = |line: &&str| {
+            ["{name}", "{word}", "{id}"]
+                .iter()
+                .any(|mark| line.contains(mark))
+        };
         let first = lines.iter().position(is_of_test).unwrap();
         let end = lines.iter().rposition(is_of_test).unwrap() + 1;
         let stem = path.file_stem().unwrap().to_str().unwrap();
