@@ -613,3 +613,39 @@ fn names_of_one_report_that_differ_only_in_such_a_part_are_executions_of_one_tes
         "{warning}"
     );
 }
+
+#[test]
+fn packages_of_a_monorepo_are_told_apart_where_they_share_a_name() {
+    let report = |inner: &str, file: &str| {
+        format!(
+            "<testsuites name='jest tests'><testsuite name='App'><testcase classname='App renders' name='App renders' {file} \
+             time='0.01'>{inner}</testcase></testsuite></testsuites>"
+        )
+    };
+    let read = |one: &str, other: &str, file: &str| {
+        let files = vec![
+            inline(one, report("<failure>Error: x</failure>", file)),
+            inline(other, report("", file)),
+        ];
+        let report = plain(files).unwrap();
+        let names: Vec<String> = report.tests.iter().map(|test| test.test.name.clone()).collect();
+        (
+            names,
+            report
+                .warnings
+                .iter()
+                .any(|warning| warning.contains("packages/admin, packages/shop")),
+        )
+    };
+    let (shop, admin) = ("packages/shop/out/junit.xml", "packages/admin/out/junit.xml");
+    let apart = ["packages/shop > App renders", "packages/admin > App renders"];
+    assert_eq!(read(shop, admin, ""), (apart.map(str::to_owned).to_vec(), true));
+    // Legs of a matrix, one package, and tests whose files are known.
+    let one = vec!["App renders".to_owned()];
+    assert_eq!(
+        read("linux/junit.xml", "windows/junit.xml", ""),
+        (one.clone(), false)
+    );
+    assert_eq!(read(shop, "packages/shop/b/junit.xml", ""), (one.clone(), false));
+    assert_eq!(read(shop, admin, "file='src/App.test.js'"), (one, false));
+}

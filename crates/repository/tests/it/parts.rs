@@ -69,6 +69,49 @@ fn a_part_that_lacks_a_failed_test_or_has_a_new_one_is_no_retry() {
 }
 
 #[test]
+fn legs_that_nothing_tells_apart_stay_beside_each_other() {
+    let world = World::new();
+    let leg = |content: u8, outcome: &str| {
+        report("a")
+            .content(content)
+            .attempt_of("test", 1)
+            .test("x", outcome)
+    };
+    world.import(&leg(0, "f"));
+    let second = world.import(&leg(1, "p"));
+    assert_eq!(executions(&world, &second, "x"), ["p", "f"], "the worst is last");
+    assert_eq!(second.status, Some(Outcome::Failed));
+    assert_eq!(second.standing.beside, [leg(0, "p").sender]);
+    // Another machine or another job is another sender.
+    let mut elsewhere = leg(2, "p");
+    elsewhere.sender.runner = Some("elsewhere".to_owned());
+    let third = world.import(&elsewhere);
+    assert_eq!(executions(&world, &third, "x"), ["p", "p", "f"]);
+    let mut lint = leg(3, "p");
+    lint.sender.job = Some("lint".to_owned());
+    lint.sender.attempt.of_job = 9;
+    let fourth = world.import(&lint);
+    assert_eq!(
+        executions(&world, &fourth, "x"),
+        ["p", "p", "p", "f"],
+        "not an attempt of the other job"
+    );
+    assert_eq!(fourth.standing.beside.len(), 2);
+    // Three legs have one job and path. A second attempt continues them once as many of its reports have the test.
+    let again = |content: u8| {
+        let mut again = leg(content, "p");
+        again.sender.attempt.of_job = 2;
+        again
+    };
+    for content in [4, 5] {
+        assert_eq!(world.import(&again(content)).status, Some(Outcome::Failed));
+    }
+    let last = world.import(&again(6));
+    assert_eq!(last.status, Some(Outcome::Passed));
+    assert!(last.standing.continues);
+}
+
+#[test]
 fn a_repeated_command_is_a_retry_only_if_the_user_says_so() {
     let world = World::new();
     let run = |content: u8, attempt: u32, outcome: &str| {
