@@ -35,6 +35,7 @@ pub mod rules;
 pub mod run;
 #[cfg(feature = "openapi")]
 mod schema;
+pub mod set_up;
 pub mod settings;
 pub mod signature;
 pub mod stable_name;

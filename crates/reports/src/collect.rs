@@ -58,8 +58,17 @@ impl Collector {
         }
     }
 
-    /// Adds an execution. One without attempts is ignored.
+    /// Adds an execution. One without attempts is ignored. So is the same failed result again, which a reporter wrote
+    /// twice: two executions do not take the same time and fail with the same errors.
     pub(crate) fn add(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
+        self.add_or_join(test, attempts, |_, latest, attempts| {
+            let is_timed = attempts.iter().any(|attempt| attempt.duration_ms > Some(0));
+            let has_failed = attempts.last().is_some_and(|last| last.status.is_failure());
+            (!is_timed || !has_failed || *latest != attempts).then_some(attempts)
+        });
+    }
+
+    fn add_execution(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
     }
 
@@ -73,10 +82,10 @@ impl Collector {
         }
         while let Some(execution) = executions.next() {
             if executions.peek().is_none() {
-                self.add(test, execution);
+                self.add_execution(test, execution);
                 return;
             }
-            self.add(test.clone(), execution);
+            self.add_execution(test.clone(), execution);
         }
     }
 

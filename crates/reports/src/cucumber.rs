@@ -183,10 +183,11 @@ impl Feature {
             }
             let attempt = element.attempt(input, tool, std::mem::take(&mut background));
             let id = element.id.as_deref().unwrap_or_default();
-            // Ruby writes every attempt of a scenario, one after the other.
+            // Ruby writes every attempt of a scenario, one after the other, until one passes.
             let line = element.line();
             if last.is_some_and(|last| last == (id, line) && line.is_some())
                 && let Some((_, attempts)) = executions.last_mut()
+                && attempts.last().is_some_and(|last| last.status.is_failure())
             {
                 attempts.push(attempt);
                 continue;

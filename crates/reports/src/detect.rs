@@ -48,15 +48,12 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if json::is_cut_off(head) {
         let line = 1 + text.matches('\n').count();
         return Err(format!(
-            "its JSON is cut off in line {line}, before the keys of its format; expected {READABLE_FORMATS}"
+            "its JSON is cut off in line {line}, before the keys of its format; expected {}",
+            Format::all_in_words()
         ));
     }
-    Err(format!("expected {READABLE_FORMATS}"))
+    Err(format!("expected {}", Format::all_in_words()))
 }
-
-/// The formats that can be read, for messages.
-pub(crate) const READABLE_FORMATS: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure results folder, or the native format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
-                                mochawesome, RSpec, pytest-json-report, TAP, Dart, libtest, CTest or Karate";
 
 /// The XML format by its outermost element, and the byte where that begins. Text before it, such as log lines, is
 /// skipped.
@@ -75,6 +72,7 @@ fn xml(text: &str) -> Option<(usize, Format)> {
             "assemblies" if is_root_with("<assembly") => Format::Xunit,
             "assembly" if is_root_with("test-framework") => Format::Xunit,
             "Site" if is_root_with("<Testing") => Format::Ctest,
+            "Catch2TestRun" | "Catch" if is_root => Format::Catch2,
             _ => return None,
         };
         Some((at, format))
@@ -159,6 +157,7 @@ const DISTINGUISHING: &[&str] = &[
     "environment",
     "SpecReports",
     "meta",
+    "version",
     "kind",
     "payload",
     "testNodes",
@@ -218,6 +217,8 @@ impl<'a> TopLevelKeys<'a> {
             Some(Format::Dart)
         } else if has("type") && has("event") && (has("test_count") || has("exec_time")) {
             Some(Format::Libtest)
+        } else if has("version") && has("kind") && has("payload") {
+            Some(Format::Swift)
         } else if has("Action") && (has("Package") || has("ImportPath") || has("Test")) {
             Some(Format::Go)
         } else if has("uuid") && has("status") && (has("historyId") || has("fullName") || has("start")) {
@@ -241,8 +242,6 @@ impl<'a> TopLevelKeys<'a> {
             Some("this is Ginkgo's JSON; run ginkgo with --junit-report=FILE instead")
         } else if has("meta") && self.inner.contains(&"protocolVersion") {
             Some("these are Cucumber's messages (NDJSON); use Cucumber's formatter json or junit instead")
-        } else if has("kind") && has("payload") {
-            Some("these are Swift Testing's events; run swift test with --xunit-output FILE instead")
         } else if has("testNodes") {
             Some(
                 "this is xcresulttool's JSON of Xcode; convert the xcresult bundle to JUnit XML by xcresultparser or xcbeautify",
@@ -313,9 +312,6 @@ fn hint_about_other_text(text: &str) -> Option<&'static str> {
                 "this is Open Test Reporting of opentest4j; import JUnit's legacy XML (TEST-*.xml), which the console launcher and build tools write",
             ),
             "doctest" => Some("this is doctest's own XML; run it with --reporters=junit instead"),
-            "Catch2TestRun" | "Catch" => {
-                Some("this is Catch2's own XML; run it with --reporter junit instead")
-            }
             "TestCase" => Some("this is Qt Test's own XML; run it with -o FILE,junitxml instead"),
             "Site" => {
                 Some("this file of CTest's holds no tests; import Test.xml beside it, or use --output-junit")

@@ -12,22 +12,19 @@ use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    allure, builds, ctest, ctrf, cucumber, dart,
+    builds,
     decode::{self, UnpackedBytes},
-    detect, duplicates, events,
+    detect, duplicates,
     files::KnownFiles,
-    go,
     input::Input,
-    jest, junit, karate, libtest, limits,
+    karate, limits,
     memory::{self, Memory},
     merge::merge,
-    mocha,
     notes::Notes,
-    nunit, paths,
+    paths,
     piece::Piece,
-    playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile, whole_import},
-    retries, robot, rspec, stable_names, tap, testng, trx, xml, xunit,
+    retries, stable_names,
     zone::{self, Clocks},
 };
 
@@ -318,7 +315,7 @@ fn read_within(
         memory::keep_rest_of(&piece.report);
         if options.retries_as_attempts {
             retries::join_all(&mut piece.report);
-        } else if may_hide_retries(format) {
+        } else if format.may_hide_retries() {
             let doubt = retries::warning(&piece.report, &file.name);
             piece.report.warnings.extend(doubt);
         }
@@ -327,29 +324,6 @@ fn read_within(
         }
     }
     Ok(pieces)
-}
-
-/// Whether some tools write retries into reports of a format without a mark.
-const fn may_hide_retries(format: Format) -> bool {
-    match format {
-        Format::Junit | Format::Ctrf | Format::Trx | Format::Nunit | Format::Xunit => true,
-        Format::Playwright
-        | Format::Jest
-        | Format::Go
-        | Format::Allure
-        | Format::Testng
-        | Format::Cucumber
-        | Format::Robot
-        | Format::Mocha
-        | Format::Mochawesome
-        | Format::Karate
-        | Format::PytestJson
-        | Format::Rspec
-        | Format::Tap
-        | Format::Dart
-        | Format::Libtest
-        | Format::Ctest => false,
-    }
 }
 
 /// The reports in a file of a known format. Together they are within one budget of memory.
@@ -361,7 +335,7 @@ fn read_pieces(
 ) -> Result<Vec<Piece>, ReadError> {
     let mut pieces = Vec::new();
     loop {
-        let (mut report, history_id, next_report) = read_one(&input, format)?;
+        let (mut report, history_id, next_report) = format.read(&input)?;
         if input.notes.add_to(&mut report, input.name) {
             clocks.place(&mut report, input.name);
         }
@@ -391,37 +365,6 @@ fn read_pieces(
     Ok(pieces)
 }
 
-/// The first report of a text, the history id of an Allure result, and the byte where another report begins.
-type FirstReport = (Report, Option<String>, Option<usize>);
-
-fn read_one(input: &Input<'_>, format: Format) -> Result<FirstReport, ReadError> {
-    let plain = |report: Report| (report, None, None);
-    let json = |(report, another): (Report, Option<usize>)| (report, None, another);
-    match format {
-        Format::Playwright => playwright::read(input).map(json),
-        Format::Junit => junit::read(input).map(plain),
-        Format::Ctrf => ctrf::read(input).map(json),
-        Format::Jest => jest::read(input).map(json),
-        Format::Go => go::read(input).map(plain),
-        Format::Trx => xml::read::<trx::Run<'_>>(input).map(plain),
-        Format::Testng => xml::read::<testng::Run<'_>>(input).map(plain),
-        Format::Cucumber => cucumber::read(input).map(json),
-        Format::Mocha => mocha::read(input).map(json),
-        Format::Mochawesome => mocha::read_mochawesome(input).map(json),
-        Format::Karate => karate::read(input).map(json),
-        Format::PytestJson => pytest_json::read(input).map(json),
-        Format::Rspec => rspec::read(input).map(json),
-        Format::Robot => xml::read::<robot::Run<'_>>(input).map(plain),
-        Format::Nunit => xml::read::<nunit::Run<'_>>(input).map(plain),
-        Format::Xunit => xml::read::<xunit::Run<'_>>(input).map(plain),
-        Format::Ctest => xml::read::<ctest::Run<'_>>(input).map(plain),
-        Format::Tap => tap::read(input).map(plain),
-        Format::Dart => events::read::<dart::Run>(input).map(plain),
-        Format::Libtest => events::read::<libtest::Run>(input).map(plain),
-        Format::Allure => allure::read(input).map(|(report, history)| (report, Some(history), None)),
-    }
-}
-
 /// A key that all files of one run share. `None` for a file that is a run by itself.
 fn run_group(piece: &Piece) -> Option<String> {
     let folder = paths::folder(&piece.name);
@@ -430,33 +373,16 @@ fn run_group(piece: &Piece) -> Option<String> {
         .get(folder.len()..)
         .unwrap_or_default()
         .trim_start_matches(['/', '\\']);
-    match piece.report.format {
-        Format::Allure => Some(format!("allure {folder}")),
-        Format::Junit if file.starts_with("TEST-") => Some(format!("surefire {folder}")),
-        Format::Karate if file.ends_with(karate::FEATURE_SUFFIX) => Some(format!("karate {folder}")),
-        Format::Playwright
-        | Format::Junit
-        | Format::Ctrf
-        | Format::Jest
-        | Format::Go
-        | Format::Trx
-        | Format::Testng
-        | Format::Cucumber
-        | Format::Robot
-        | Format::Mocha
-        | Format::Mochawesome
-        | Format::Karate
-        | Format::Nunit
-        | Format::Xunit
-        | Format::PytestJson
-        | Format::Rspec
-        | Format::Tap
-        | Format::Dart
-        | Format::Libtest
-        | Format::Ctest => {
-            let key = piece.report.run_key.as_ref()?;
-            piece.report.shard.map(|_| format!("shards {key}"))
-        }
+    let format = piece.report.format;
+    if format == Format::Allure {
+        Some(format!("allure {folder}"))
+    } else if format == Format::Junit && file.starts_with("TEST-") {
+        Some(format!("surefire {folder}"))
+    } else if format == Format::Karate && file.ends_with(karate::FEATURE_SUFFIX) {
+        Some(format!("karate {folder}"))
+    } else {
+        let key = piece.report.run_key.as_ref()?;
+        piece.report.shard.map(|_| format!("shards {key}"))
     }
 }
 

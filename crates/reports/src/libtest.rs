@@ -176,6 +176,8 @@ impl Event {
 /// writes `module::test`.
 fn parse_name(name: &str) -> (TestName, usize) {
     let (binary, name) = name.split_once('$').unwrap_or(("", name));
+    // A stress run numbers its repetitions, which are executions.
+    let binary = binary.split_once("@stress-").map_or(binary, |(binary, _)| binary);
     let numbered = (!binary.is_empty()).then(|| name.rsplit_once('#')).flatten();
     let (name, attempt) = match numbered {
         Some((name, number)) => (name, number.parse().unwrap_or(1_usize)),

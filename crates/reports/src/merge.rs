@@ -8,10 +8,9 @@ use assay_domain::{
 
 use crate::{
     collect::Collector,
-    detect::READABLE_FORMATS,
     duplicates, limits, packages,
     piece::Piece,
-    report::{ReadError, Report, outcome},
+    report::{Format, ReadError, Report, outcome},
     reruns, stable_names, text,
 };
 
@@ -28,7 +27,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     let Some(mut whole) = reports.next() else {
         return Err(ReadError::Unrecognised {
             file,
-            hint: format!("expected {READABLE_FORMATS}"),
+            hint: format!("expected {}", Format::all_in_words()),
         });
     };
     // The tests of a single report are unique already.

@@ -118,6 +118,12 @@ pub(crate) const PYTEST: Words = &[
 /// libtest's events that end a test.
 pub(crate) const LIBTEST: Words = &[("bench", Passed)];
 
+/// Catch2's `success`.
+pub(crate) const CATCH2: Words = &[("true", Passed), ("false", Failed)];
+
+/// The symbols of Swift Testing's messages. A known issue is an expected failure.
+pub(crate) const SWIFT: Words = &[("passWithKnownIssue", Passed)];
+
 /// Formats whose words are those that all formats share.
 pub(crate) const OTHERS: Words = &[];
 

@@ -23,7 +23,7 @@ use crate::{
 /// A tool that writes a retry as one more result of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tool {
-    /// Gradle's test-retry: it runs the failed methods again after all others. Converters keep its results.
+    /// Gradle's test-retry: it runs the failed methods again. Converters keep its results.
     TestRetry,
     /// gotestsum's `--rerun-fails`: it runs root tests or subtests again. Failed results come first in its file.
     Gotestsum,
@@ -127,11 +127,6 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
         }
     }
     let is_on_purpose = tool != Tool::Testng && is_repeated_on_purpose(tool, &groups);
-    // test-retry begins a round after the one before it ended.
-    let first_repeat = groups.iter().filter_map(|(_, group)| Some(group.get(1)?.0)).min();
-    let has_rounds = groups
-        .iter()
-        .all(|(_, group)| group.first().map(|(place, _)| *place) < first_repeat);
     // gotestsum runs failed tests again after all tests of their package. `go test -count` repeats each test at its place.
     let once: Vec<(LocatedTest, usize)> = match tool {
         Tool::Gotestsum => {
@@ -146,7 +141,7 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
     for (test, group) in groups {
         let is_retried = !is_on_purpose
             && group.len() > 1
-            && may_retry(tool, &test, &group, has_rounds)
+            && may_retry(tool, &test, &group)
             && (tool != Tool::Gotestsum || is_last(&test, &group, &once));
         let reasons: Vec<bool> = group.iter().map(|(_, result)| result.has_reason).collect();
         let results = group.into_iter().map(|(_, result)| result.attempts);
@@ -193,14 +188,15 @@ fn is_repeated_on_purpose(tool: Tool, groups: &[Group]) -> bool {
     are_equal || roots().any(follows_pass)
 }
 
-/// Whether a tool could have retried a test, by its name and its places in the suite.
-fn may_retry(tool: Tool, test: &LocatedTest, group: &[(usize, RepeatedResult)], has_rounds: bool) -> bool {
+/// Whether a tool could have retried a test, by its name and lines.
+fn may_retry(tool: Tool, test: &LocatedTest, group: &[(usize, RepeatedResult)]) -> bool {
     let name = own_name(&test.test.name);
     match tool {
         // A class has a method once. Invocations and leaves of specifications have other names, and share them.
-        Tool::TestRetry => name.ends_with("()") || (has_rounds && is_identifier(name)),
-        // The labels of arguments: each argument of a test of Swift Testing has the name of the function.
-        Tool::Xcodebuild => !(name.contains('(') && name.contains(':')),
+        Tool::TestRetry => name.ends_with("()"),
+        // A function without arguments. Each argument of a test of Swift Testing has the name of the function, or the
+        // display name in its place.
+        Tool::Xcodebuild => is_identifier(name.strip_suffix("()").unwrap_or(name)),
         Tool::Pytest => group.iter().all(|(_, result)| result.has_line),
         Tool::Gotestsum | Tool::Openshift | Tool::Testng => true,
     }

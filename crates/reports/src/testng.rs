@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::HashMap, rc::Rc};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
+    set_up,
     test::TestName,
 };
 
@@ -138,6 +139,7 @@ impl<'a> Document<'a> for Run<'a> {
     fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Testng);
         let mut groups: Vec<(LocatedTest, Vec<&Method<'_>>)> = Vec::new();
+        let mut set_ups = Vec::new();
         let mut index_of_test: HashMap<LocatedTest, usize> = HashMap::new();
         for method in &self.methods {
             let attempt = method.attempt(input, AttemptStatus::Failed);
@@ -145,6 +147,7 @@ impl<'a> Document<'a> for Run<'a> {
             if method.is_configuration {
                 if method.status == "FAIL" && report.errors.len() < limits::REPORT_ERRORS {
                     report.errors.extend(method.error(input));
+                    set_ups.push((method.test_named(input, set_up::NAME), attempt));
                 }
                 continue;
             }
@@ -159,6 +162,9 @@ impl<'a> Document<'a> for Run<'a> {
         }
         drop(index_of_test);
         let mut tests = Collector::for_results(groups.len());
+        for (test, attempt) in set_ups {
+            tests.add(test, vec![attempt]);
+        }
         for (test, executions) in groups {
             for attempts in attempts(input, &executions) {
                 tests.add(test.clone(), attempts);
@@ -215,6 +221,10 @@ impl Method<'_> {
         } else {
             format!("{}({})", self.name, values.join(", "))
         };
+        self.test_named(input, &name)
+    }
+
+    fn test_named(&self, input: &Input<'_>, name: &str) -> LocatedTest {
         // The same class in several `<test>`s is tested with different settings.
         let prefix = match names::is_constant_suite(&self.test) {
             true => "",
@@ -222,7 +232,7 @@ impl Method<'_> {
         };
         let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
         let test = TestName {
-            name: text::joined([prefix, &*self.class, &name]),
+            name: text::joined([prefix, &*self.class, name]),
             file_path: None,
         };
         LocatedTest {

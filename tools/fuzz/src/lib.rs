@@ -1,7 +1,7 @@
-//! What all fuzz targets do with their bytes.
+//! What the fuzz target does with its bytes.
 //!
-//! `.ci/fuzz 60` runs all targets for a minute each, with the real reports as seeds. A single one:
-//! `RUSTC_BOOTSTRAP=1 cargo fuzz run playwright tools/fuzz/corpus/playwright testdata/reports`.
+//! `.ci/fuzz 60` runs the target for a minute for each format, with the real reports as seeds. A single one:
+//! `ASSAY_FUZZ_FORMAT=junit RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir tools/fuzz report tools/fuzz/corpus/junit testdata/reports`.
 
 use std::{
     sync::{

@@ -44,9 +44,7 @@ Examples:
 
 /// Store the test report of a run
 ///
-/// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and
-/// Allure results. Also reads the native formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, mochawesome,
-/// RSpec, pytest-json-report, TAP, Dart, libtest, CTest and Karate. Flags take precedence over CI's environment
+/// Reads JUnit XML of every dialect, and the formats that --format lists. Flags take precedence over CI's environment
 /// variables, and those over the report. The same report under the same run key changes nothing; another report adds
 /// to the run, and replaces nothing without --replace.
 #[derive(Debug, Args)]

@@ -2,43 +2,10 @@
 
 use assay_reports::Format;
 
-/// The status of almost every runner after failed tests.
-const COMMON: u8 = 1;
-/// The same of cargo-nextest, whose reports are JUnit XML.
-const NEXTEST: u8 = 100;
-/// The same of `cargo test`, which writes libtest's events.
-const CARGO_TEST: u8 = 101;
-/// The same of CTest.
-const CTEST: u8 = 8;
-/// The largest number of failed tests that Robot Framework's status can express.
-const ROBOT_MOST: u64 = 250;
-
 /// Whether this exit status of a command that wrote reports of these formats means failed tests and no other fault.
 /// Another status means that the run itself failed, so that tests may be missing.
 pub fn means_failed_tests(status: u8, failed: u64, formats: &[Format]) -> bool {
-    let counts_up_to = |most: u64| u64::from(status) == failed.min(most);
-    status == COMMON
-        || formats.iter().any(|format| match format {
-            Format::Junit => status == NEXTEST,
-            Format::Libtest => status == NEXTEST || status == CARGO_TEST,
-            Format::Ctest => status == CTEST,
-            Format::Mocha | Format::Mochawesome | Format::Tap => counts_up_to(255),
-            Format::Robot => counts_up_to(ROBOT_MOST),
-            Format::Playwright
-            | Format::Ctrf
-            | Format::Jest
-            | Format::Go
-            | Format::Trx
-            | Format::Allure
-            | Format::Testng
-            | Format::Cucumber
-            | Format::Karate
-            | Format::Nunit
-            | Format::Xunit
-            | Format::PytestJson
-            | Format::Rspec
-            | Format::Dart => false,
-        })
+    status == 1 || formats.iter().any(|format| format.fails_with(status, failed))
 }
 
 #[cfg(test)]

@@ -404,10 +404,23 @@ impl Collector {
 
     /// The engine's input.
     pub(crate) fn history(&self, runs: &[RunResults<'_>]) -> History {
+        let set_ups = self.tests.set_ups();
+        let observations = |run: &RunResults<'_>| {
+            let mut observed = run.observations();
+            for (set_up, of_class) in &set_ups {
+                let ran =
+                    |test: TestOrdinal| observed.present.contains(test) && !observed.skipped.contains(test);
+                if !observed.present.contains(*set_up) && of_class.iter().any(|test| ran(*test)) {
+                    observed.present.insert(*set_up);
+                    observed.untimed.insert(*set_up);
+                }
+            }
+            observed
+        };
         History {
             stable_branch: Arc::clone(&self.stable_branch),
             tests: self.tests.len(),
-            runs: runs.iter().map(|run| run.observations()).collect(),
+            runs: runs.iter().map(observations).collect(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::HashMap, hash::Hash, sync::Arc};
 
 use assay_domain::{
     attempt::ErrorDetail,
+    set_up,
     signature::{Category, ErrorClass},
     test::{TestName, TestOrdinal},
 };
@@ -61,6 +62,23 @@ impl Tests {
     /// The number of a test.
     pub(crate) fn number(&mut self, test: &TestName) -> TestOrdinal {
         self.names.number(test)
+    }
+
+    /// The set-ups of classes, each with the tests of its class.
+    pub(crate) fn set_ups(&self) -> Vec<(TestOrdinal, Vec<TestOrdinal>)> {
+        let tests = || (0..).zip(&self.names.values);
+        let set_ups =
+            tests().filter_map(|(set_up, test)| Some((set_up, test, set_up::class_of(&test.name)?)));
+        set_ups
+            .map(|(set_up, own, class)| {
+                let is_of_class = |test: &TestName| {
+                    let rest = test.name.strip_prefix(class);
+                    test.file_path == own.file_path && rest.is_some_and(|rest| rest.starts_with(" > "))
+                };
+                let of_class = tests().filter(|(test, name)| *test != set_up && is_of_class(name));
+                (set_up, of_class.map(|(test, _)| test).collect())
+            })
+            .collect()
     }
 
     /// Keeps the file that was found for a test. The last one counts.

@@ -428,7 +428,7 @@ impl Reader {
             })));
         }
         if !joined {
-            files.sort_by_key(|(_, file)| format_of(file).map(richness));
+            files.sort_by_key(|(_, file)| format_of(file).map(Format::rank));
             files.truncate(1);
         }
         let all_recognised = files.iter().all(|(recognised, _)| *recognised);
@@ -515,23 +515,6 @@ impl Reader {
 /// Whether a report has a start, a test or an error.
 fn identifies_run(report: &Report) -> bool {
     report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
-}
-
-/// The rank of a format by its detail about a run; the most detailed format has rank 0.
-const fn richness(format: Format) -> u8 {
-    match format {
-        Format::Playwright => 0,
-        Format::Ctrf => 1,
-        Format::Allure => 2,
-        Format::Jest => 3,
-        Format::Go => 4,
-        Format::Trx | Format::Nunit | Format::Xunit => 5,
-        Format::Testng | Format::Dart | Format::Libtest => 6,
-        Format::Robot | Format::Cucumber | Format::Ctest => 7,
-        Format::PytestJson | Format::Rspec | Format::Mocha | Format::Mochawesome => 8,
-        Format::Junit => 9,
-        Format::Tap | Format::Karate => 10,
-    }
 }
 
 fn size(candidate: &Candidate) -> u64 {

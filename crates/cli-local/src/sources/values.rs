@@ -14,32 +14,9 @@ pub fn provider() -> impl TypedValueParser<Value = CiProvider> {
 
 /// The names of report formats, with `auto` and `more` before them.
 pub fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
-    let help = |format: Format| match format {
-        Format::Playwright => "Playwright's JSON reporter",
-        Format::Junit => "JUnit XML of every dialect",
-        Format::Ctrf => "Common Test Report Format",
-        Format::Jest => "Jest's and Vitest's JSON",
-        Format::Go => "go test -json",
-        Format::Trx => "Visual Studio test results",
-        Format::Allure => "A folder of Allure results",
-        Format::Testng => "TestNG's own results",
-        Format::Cucumber => "Cucumber's JSON",
-        Format::Robot => "Robot Framework's output.xml",
-        Format::Mocha => "Mocha's JSON",
-        Format::Mochawesome => "mochawesome's JSON",
-        Format::Karate => "Karate's features, or their summary",
-        Format::Nunit => "NUnit's XML, versions 2 and 3",
-        Format::Xunit => "xUnit.net's XML",
-        Format::PytestJson => "pytest-json-report's JSON",
-        Format::Rspec => "RSpec's JSON",
-        Format::Tap => "Test Anything Protocol",
-        Format::Dart => "Events of dart test and flutter test",
-        Format::Libtest => "Events of Rust's libtest",
-        Format::Ctest => "CTest's Test.xml",
-    };
     let auto = PossibleValue::new("auto").help("By each file's content");
     let formats = Format::ALL.iter().map(|format| {
-        let word = PossibleValue::new(format.as_str()).help(help(*format));
+        let word = PossibleValue::new(format.as_str()).help(format.help());
         if *format == Format::Jest {
             word.alias("vitest")
         } else {

@@ -8,7 +8,12 @@ mod test;
 use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::ErrorDetail, recording::RunContext, run::RunState, test::TestName, timestamp::Timestamp,
+    attempt::{AttemptStatus, ErrorDetail},
+    recording::RunContext,
+    run::RunState,
+    set_up,
+    test::TestName,
+    timestamp::Timestamp,
 };
 
 use self::{event::Event, output::Output, package::Package};
@@ -18,6 +23,7 @@ pub(crate) use self::{
 };
 use crate::{
     collect::Collector,
+    failure as failures,
     input::Input,
     limits, memory,
     report::{Format, ReadError, Report},
@@ -170,6 +176,16 @@ impl GoReader {
             for failure in package.own_failures() {
                 let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
                 self.error(&failure.message, &build.map_or(failure.output, Output::text));
+                // A package that runs and fails without a failed test fails in TestMain.
+                if failure.build.is_none() {
+                    let errors = self.errors.last().cloned().into_iter().collect();
+                    let set_up = TestName {
+                        name: text::joined([package.name(), set_up::NAME]),
+                        file_path: None,
+                    };
+                    let attempt = failures::attempt(AttemptStatus::Failed, errors, None, None);
+                    tests.add(set_up, vec![attempt]);
+                }
             }
             let (name, executed) = package.finish(input, is_rerun);
             for (test, executions) in executed {

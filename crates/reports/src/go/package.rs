@@ -71,6 +71,11 @@ impl Package {
         })
     }
 
+    /// Its import path.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the last run of the package has no result.
     pub(super) fn is_unfinished(&self) -> bool {
         self.runs.last().is_some_and(|run| run.status.is_none())

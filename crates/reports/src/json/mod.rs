@@ -176,13 +176,14 @@ pub(crate) fn find_object<'a, T>(
     None
 }
 
-/// Bytes where a report may begin: the first few lines that begin with `{`, then the first `{` of all. Only a short
+/// Bytes where a report may begin: the first few lines that begin with `{` or `[{`, then the first `{` of all. Only a short
 /// text precedes a report.
 fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
     let line_starts = memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
     let at_line_start = iter::once(0).chain(line_starts).filter_map(|start| {
         let is_blank = |c: char| c != '\n' && (c.is_whitespace() || c == '\u{feff}');
         let line = text.get(start..)?.trim_start_matches(is_blank);
+        let line = line.strip_prefix('[').map_or(line, str::trim_start);
         line.starts_with('{').then_some(text.len() - line.len())
     });
     at_line_start

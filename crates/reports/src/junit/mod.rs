@@ -35,6 +35,7 @@ use self::{
 };
 use crate::{
     attempt_output::Collected,
+    collect::LocatedTest,
     go,
     header::missing_failures,
     hooks,
@@ -66,9 +67,8 @@ struct JunitReader<'a> {
     case: Case<'a>,
     /// The cases around it: busted writes cases inside of others.
     outer_cases: Vec<Case<'a>>,
-    /// The set-ups of classes that failed in the open suite: class, name and attempts. Gradle's test-retry runs such a
-    /// class again, and its tests then follow.
-    set_ups: Vec<(String, String, Vec<Attempt>)>,
+    /// The set-ups of classes that failed in the open suite.
+    set_ups: Vec<FailedSetUp>,
     /// The file of Mocha's latest "Root Suite", to which the suites after it belong.
     root_file: Option<&'a str>,
     child: Option<Child<'a>>,
@@ -87,6 +87,17 @@ struct JunitReader<'a> {
     errors: Vec<ErrorDetail>,
     /// What the outermost suites count and show.
     header: Header,
+}
+
+/// The set-up of a class that failed.
+struct FailedSetUp {
+    class: String,
+    /// Its name in errors.
+    name: String,
+    test: LocatedTest,
+    attempts: Vec<Attempt>,
+    /// Gradle's test-retry ran the class again, and its tests followed.
+    has_passed: bool,
 }
 
 /// The kind of an open element.
@@ -301,9 +312,7 @@ impl<'a> JunitReader<'a> {
 
     /// Closes a suite. What it shows and misses counts for the suite around it, too.
     fn close_suite(&mut self) {
-        for (_, name, execution) in std::mem::take(&mut self.set_ups) {
-            self.push_error(&name, execution);
-        }
+        self.end_set_ups();
         if let Some(suite) = self.suites.pop() {
             let outer = self.suites.last_mut().map(|outer| &mut outer.header);
             outer.unwrap_or(&mut self.header).add(suite);
@@ -351,17 +360,30 @@ impl<'a> JunitReader<'a> {
         let is_hook = match subject {
             Subject::Test => false,
             Subject::HookOfTest => true,
+            Subject::SetUpOfClass(name) => {
+                self.count_failures(failures);
+                self.set_ups.push(FailedSetUp {
+                    class: self.case.class().to_owned(),
+                    name,
+                    test: self.names.test(&self.input, dialect, &self.suites, &self.case),
+                    attempts: execution,
+                    has_passed: false,
+                });
+                return Ok(());
+            }
             Subject::Other(name) => {
                 self.count_failures(failures);
-                if failed && dialect == Dialect::Gradle && self.case.name.starts_with("initializationError") {
-                    self.set_ups.push((self.case.class().to_owned(), name, execution));
-                } else if failed {
+                if failed {
                     self.push_error(&name, execution);
                 }
                 return Ok(());
             }
         };
-        self.set_ups.retain(|(class, ..)| class != self.case.class());
+        if dialect == Dialect::Gradle {
+            let class = self.case.class();
+            let of_class = self.set_ups.iter_mut().filter(|set_up| set_up.class == class);
+            of_class.for_each(|set_up| set_up.has_passed = true);
+        }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         if is_hook {
             self.tests.add_hook(test, execution);
@@ -370,6 +392,20 @@ impl<'a> JunitReader<'a> {
         }
         self.count_failures(failures);
         Ok(())
+    }
+
+    /// Adds the set-ups of the suite's classes as tests. One that did not pass in the end is an error of the run, too: its
+    /// class has no results.
+    fn end_set_ups(&mut self) {
+        for set_up in std::mem::take(&mut self.set_ups) {
+            let mut attempts = set_up.attempts;
+            if set_up.has_passed {
+                attempts.push(assay_domain::set_up::passed());
+            } else {
+                self.push_error(&set_up.name, attempts.clone());
+            }
+            self.tests.add_set_up(set_up.test, attempts);
+        }
     }
 
     fn count_failures(&mut self, failures: usize) {
@@ -425,9 +461,7 @@ impl<'a> JunitReader<'a> {
             ));
         }
         let mut warnings = Vec::new();
-        for (_, name, execution) in std::mem::take(&mut self.set_ups) {
-            self.push_error(&name, execution);
-        }
+        self.end_set_ups();
         let counted = self.header.shown.saturating_add(self.header.missing);
         let missing = missing_failures(self.input.name, counted, self.header.shown);
         let mut errors = self.errors;

@@ -80,6 +80,11 @@ impl Repeats {
         hooks::add_to_test(&mut self.tests, test, attempts);
     }
 
+    /// Adds the set-up of a class.
+    pub(super) fn add_set_up(&mut self, test: LocatedTest, attempts: Vec<Attempt>) {
+        self.tests.add(test, attempts);
+    }
+
     pub(super) fn finish(mut self) -> Vec<ReportedTest> {
         for (tool, test, attempts) in std::mem::take(&mut self.retries).executions() {
             self.add_execution(tool == Tool::Gotestsum, test, attempts);

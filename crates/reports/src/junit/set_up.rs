@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use assay_domain::set_up;
+
 use super::{case::Case, dialect::Dialect, suite::Suite};
 use crate::{
     hooks::{self, Owner},
@@ -15,6 +17,9 @@ pub(super) enum Subject {
     Test,
     /// The hook of the test whose name the case has got in place of its own.
     HookOfTest,
+    /// The set-up of a class, with its name in errors. Its failure is an error of the run and a result of its own. The
+    /// case has got the names of the class and of its set-up.
+    SetUpOfClass(String),
     /// Something else than a test, with its name. Its failure is an error of the run.
     Other(String),
 }
@@ -34,12 +39,20 @@ pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, 
         return subject;
     }
     let (class, name) = (case.class(), &*case.name);
+    // JUnit 4 and older versions of Surefire name the set-up as the class.
+    let is_named_as_class = matches!(dialect, Dialect::Surefire | Dialect::Gradle) && {
+        let simple = class.rsplit(['.', '$']).next().unwrap_or_default();
+        name.is_empty() || name == class || name == simple
+    };
+    let is_of_junit = matches!(
+        dialect,
+        Dialect::Surefire | Dialect::Gradle | Dialect::Xcbeautify | Dialect::Other
+    );
+    let is_set_up = is_named_as_class
+        || (is_of_junit && is_set_up_of_class(name))
+        || (dialect == Dialect::Gotestsum && class.is_empty() && name == "TestMain");
     let is_other = match dialect {
-        // A set-up of the class; JUnit 4 and older versions of Surefire name it as the class.
-        Dialect::Surefire | Dialect::Gradle => {
-            let simple = class.rsplit(['.', '$']).next().unwrap_or_default();
-            is_set_up_of_class(name) || name.is_empty() || name == class || name == simple
-        }
+        Dialect::Surefire | Dialect::Gradle => is_set_up,
         Dialect::Pytest => {
             // A module that did not load.
             class.is_empty()
@@ -53,9 +66,7 @@ pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, 
         Dialect::Gotestsum => class.is_empty(),
         Dialect::GoJunitReport => name.starts_with('[') && name.ends_with(" failed]"),
         // GoogleTest's failures outside of a test have no names.
-        Dialect::Xcbeautify | Dialect::Other => {
-            is_set_up_of_class(name) || (name.is_empty() && class.is_empty())
-        }
+        Dialect::Xcbeautify | Dialect::Other => is_set_up || (name.is_empty() && class.is_empty()),
         Dialect::Playwright
         | Dialect::Vitest
         | Dialect::Nextest
@@ -78,7 +89,15 @@ pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, 
     } else {
         class
     };
-    Subject::Other(text::joined([suite_name, class, name]))
+    let full = text::joined([suite_name, class, name]);
+    if !is_set_up {
+        return Subject::Other(full);
+    }
+    if case.class().is_empty() {
+        case.classname = Some(Cow::Owned(suite.name.to_string()));
+    }
+    case.name = Cow::Borrowed(set_up::NAME);
+    Subject::SetUpOfClass(full)
 }
 
 /// The class of a test file of Jest that did not load.

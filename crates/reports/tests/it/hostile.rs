@@ -16,7 +16,10 @@ fn a_file_that_is_no_report_is_named_with_advice() {
     for (bytes, hint) in [
         ("", "the file is empty: its reporter crashed or never ran"),
         ("  \n", "the file is empty: its reporter crashed or never ran"),
-        ("hello", "expected Playwright JSON, JUnit XML, CTRF"),
+        (
+            "hello",
+            "expected Playwright JSON, JUnit XML of every dialect, CTRF",
+        ),
         ("[]", "expected Playwright JSON"),
         (
             "PK\u{3}\u{4}report.jsonl",

@@ -196,7 +196,7 @@ fn class_names_find_their_files_in_the_checkout() {
 fn surefire_classes_are_one_run() {
     let files = support::files_in("surefire");
     let report = plain(files).unwrap();
-    assert_eq!((report.tests.len(), report.errors.len()), (9, 1));
+    assert_eq!((report.tests.len(), report.errors.len()), (10, 1));
     assert_eq!(report.state, RunState::Completed);
 }
 

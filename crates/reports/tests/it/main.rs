@@ -26,6 +26,8 @@ mod properties;
 mod render;
 mod retries;
 mod support;
+#[path = "../templates/mod.rs"]
+mod templates;
 mod testng;
 mod trx;
 mod xml_hostile;

@@ -7,7 +7,10 @@ use assay_domain::{
 };
 use assay_reports::{Format, Report};
 
-use crate::support::{inline, plain};
+use crate::{
+    support::{inline, plain},
+    templates,
+};
 
 fn read(content: impl Into<String>) -> Report {
     plain(vec![inline("r", content.into().into_bytes())]).unwrap()
@@ -37,126 +40,17 @@ fn errors(report: &Report) -> Vec<&str> {
     messages.map(Option::unwrap_or_default).collect()
 }
 
-/// A report of each format with one test whose status is a given word.
-fn with_word(word: &str) -> Vec<(Format, String)> {
-    let events = |lines: &[&str]| lines.join("\n");
-    vec![
-        (
-            Format::Playwright,
-            format!(
-                r#"{{"config": {{}}, "suites": [{{"title": "a.ts", "file": "a.ts", "specs": [{{"title": "t", "tests": [{{"results": [{{"status": "{word}"}}]}}]}}]}}]}}"#
-            ),
-        ),
-        (
-            Format::Junit,
-            format!(r#"<testsuite><testcase classname="C" name="t" status="{word}"/></testsuite>"#),
-        ),
-        (
-            Format::Ctrf,
-            format!(
-                r#"{{"results": {{"tool": {{"name": "x"}}, "summary": {{}}, "tests": [{{"name": "t", "status": "{word}"}}]}}}}"#
-            ),
-        ),
-        (
-            Format::Jest,
-            format!(
-                r#"{{"testResults": [{{"name": "a.js", "assertionResults": [{{"title": "t", "status": "{word}"}}]}}]}}"#
-            ),
-        ),
-        (
-            Format::Trx,
-            format!(
-                r#"<TestRun><Results><UnitTestResult testName="t" outcome="{word}"/></Results></TestRun>"#
-            ),
-        ),
-        (
-            Format::Allure,
-            format!(r#"{{"uuid": "1", "historyId": "1", "fullName": "t", "name": "t", "status": "{word}"}}"#),
-        ),
-        (
-            Format::Testng,
-            format!(
-                r#"<testng-results><suite><test name="x"><class name="C"><test-method name="t" status="{word}"/></class></test></suite></testng-results>"#
-            ),
-        ),
-        (
-            Format::Cucumber,
-            format!(
-                r#"[{{"uri": "a.feature", "name": "F", "elements": [{{"type": "scenario", "name": "t", "steps": [{{"name": "s", "result": {{"status": "{word}"}}}}]}}]}}]"#
-            ),
-        ),
-        (
-            Format::Robot,
-            format!(
-                r#"<robot><suite name="S"><test name="t"><status status="{word}"/></test><status status="PASS"/></suite></robot>"#
-            ),
-        ),
-        (
-            Format::Mochawesome,
-            format!(
-                r#"{{"stats": {{}}, "results": [{{"title": "", "tests": [{{"title": "t", "fullTitle": "t", "state": "{word}"}}]}}]}}"#
-            ),
-        ),
-        (
-            Format::Karate,
-            format!(
-                r#"{{"name": "F", "relativePath": "a.feature", "scenarioResults": [{{"name": "t", "failed": false, "stepResults": [{{"step": {{"line": 1}}, "result": {{"status": "{word}"}}}}]}}]}}"#
-            ),
-        ),
-        (
-            Format::Nunit,
-            format!(
-                r#"<test-run><test-suite name="S"><test-case name="t" fullname="C.t" result="{word}"/></test-suite></test-run>"#
-            ),
-        ),
-        (
-            Format::Xunit,
-            format!(
-                r#"<assemblies><assembly><collection><test name="C.t" type="C" method="t" result="{word}"/></collection></assembly></assemblies>"#
-            ),
-        ),
-        (
-            Format::PytestJson,
-            format!(
-                r#"{{"exitcode": 0, "root": "/", "tests": [{{"nodeid": "test_a.py::t", "outcome": "{word}", "call": {{"outcome": "passed"}}}}]}}"#
-            ),
-        ),
-        (
-            Format::Rspec,
-            format!(r#"{{"summary": {{}}, "examples": [{{"full_description": "t", "status": "{word}"}}]}}"#),
-        ),
-        (
-            Format::Dart,
-            events(&[
-                r#"{"protocolVersion": "0.1.1", "runnerVersion": "1", "type": "start", "time": 0}"#,
-                r#"{"test": {"id": 1, "name": "t", "suiteID": 0, "groupIDs": [1]}, "type": "testStart", "time": 1}"#,
-                &format!(
-                    r#"{{"testID": 1, "result": "{word}", "skipped": false, "hidden": false, "type": "testDone", "time": 2}}"#
-                ),
-                r#"{"success": true, "type": "done", "time": 3}"#,
-            ]),
-        ),
-        (
-            Format::Libtest,
-            events(&[
-                r#"{"type": "suite", "event": "started", "test_count": 1}"#,
-                &format!(r#"{{"type": "test", "name": "t", "event": "{word}"}}"#),
-                r#"{"type": "suite", "event": "ok", "passed": 1}"#,
-            ]),
-        ),
-        (
-            Format::Ctest,
-            format!(r#"<Site><Testing><Test Status="{word}"><Name>t</Name></Test></Testing></Site>"#),
-        ),
-        (
-            Format::Go,
-            events(&[
-                r#"{"Action": "run", "Package": "p", "Test": "t"}"#,
-                &format!(r#"{{"Action": "{word}", "Package": "p", "Test": "t"}}"#),
-                r#"{"Action": "pass", "Package": "p"}"#,
-            ]),
-        ),
-    ]
+/// A report of each format that has words, with one test whose status is a given word.
+fn with_word(word: &str) -> Vec<(Format, Report)> {
+    let templates = templates::all().into_iter().filter(|template| template.has_words);
+    templates
+        .map(|template| {
+            (
+                template.format,
+                plain(template.files(&[("t".to_owned(), word)])).unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn status(report: &Report) -> AttemptStatus {
@@ -168,8 +62,7 @@ fn an_unknown_word_is_skipped_with_a_warning_and_the_run_is_incomplete_in_every_
     let reports = with_word("half-done");
     // Mocha's JSON and TAP have no words: one lists failures, the other has `ok` and `not ok`.
     assert_eq!(reports.len(), Format::ALL.len() - 2);
-    for (format, content) in reports {
-        let report = read(content);
+    for (format, report) in reports {
         assert_eq!(report.format, format);
         assert_eq!(
             (status(&report), report.state),
@@ -195,7 +88,7 @@ fn words_that_all_formats_share_mean_the_same_whatever_their_case() {
         ("NotRun", Skipped),
         ("Passed", Passed),
     ] {
-        for (format, content) in with_word(word) {
+        for (format, report) in with_word(word) {
             // The actions of Go are not words of people: all but a few are news of a test.
             if format == Format::Go {
                 continue;
@@ -204,7 +97,6 @@ fn words_that_all_formats_share_mean_the_same_whatever_their_case() {
             if format == Format::Karate && expected == Skipped {
                 continue;
             }
-            let report = read(content);
             assert_eq!(status(&report), expected, "{format}: {word}");
             assert_eq!(report.state, RunState::Completed, "{format}: {word}");
             assert!(report.warnings.is_empty(), "{format}: {:?}", report.warnings);
@@ -233,8 +125,11 @@ fn formats_keep_their_own_words() {
         (Format::Ctrf, "other", Skipped),
         (Format::Go, "bench", Passed),
     ] {
-        let report = with_word(word).into_iter().find(|(of, _)| *of == format);
-        let report = read(report.unwrap().1);
+        let report = with_word(word)
+            .into_iter()
+            .find(|(of, _)| *of == format)
+            .unwrap()
+            .1;
         assert_eq!(status(&report), expected, "{format}: {word}");
         let says_unknown = |warning: &String| warning.contains("unknown");
         assert!(!report.warnings.iter().any(says_unknown), "{format}: {word}");
@@ -321,21 +216,6 @@ fn elements_of_a_junit_case_are_outcomes_by_their_word() {
         assert_eq!(attempt.skip_reason.as_deref(), reason, "{element}");
         assert_eq!(report.state == RunState::Interrupted, is_unknown, "{element}");
         assert_eq!(report.warnings.len(), usize::from(is_unknown), "{element}");
-    }
-}
-
-#[test]
-fn a_failure_that_the_status_mutes_does_not_fail() {
-    let case = |status: &str| {
-        let report = read(format!(
-            r#"<testsuite><testcase classname="C" name="t" status="{status}"><failure message="1 != 2"/></testcase></testsuite>"#
-        ));
-        tests(&report).remove(0)
-    };
-    assert_eq!(case("disabled"), "C > t: skipped (1 != 2)");
-    assert_eq!(case("Ignored"), "C > t: skipped (1 != 2)");
-    for status in ["run", "passed", "failed", "notrun", ""] {
-        assert_eq!(case(status), "C > t: failed", "{status}");
     }
 }
 
@@ -462,20 +342,6 @@ fn a_header_that_agrees_or_counts_less_is_no_error() {
             errors(&report)
         );
     }
-}
-
-#[test]
-fn a_report_with_a_header_alone_is_an_error_of_its_failures() {
-    let report = read(
-        r#"<testsuites><testsuite name="bench" tests="12" failures="3" errors="2"></testsuite></testsuites>"#,
-    );
-    assert_eq!(
-        errors(&report),
-        ["r: the report's header counts 3 failures, and its results show 0. The others are unknown."]
-    );
-    let green =
-        read(r#"<testsuites><testsuite name="bench" tests="12" failures="0"></testsuite></testsuites>"#);
-    assert!(green.errors.is_empty());
 }
 
 #[test]
@@ -618,8 +484,12 @@ fn what_exists_only_if_it_failed_is_an_error_of_the_run() {
     ] {
         let report = read(content);
         assert_eq!(errors(&report), [expected], "{what}");
-        let names: Vec<_> = report.tests.iter().map(|test| &*test.test.name).collect();
-        assert!(names.iter().all(|name| name.ends_with("C > t")), "{what}: {names:?}");
+        let mut tests = tests(&report);
+        let set_up = tests.iter().position(|test| test.ends_with(" > (set-up): failed"));
+        let is_of_class = expected.contains("CartTest") || expected.contains("TestMain");
+        assert_eq!(set_up.is_some(), is_of_class, "{what}: {tests:?}");
+        set_up.map(|set_up| tests.remove(set_up));
+        assert!(tests.iter().all(|test| test.ends_with("C > t: passed")), "{what}: {tests:?}");
     }
 }
 
@@ -661,78 +531,6 @@ fn set_up_scripts_of_nextest_are_no_tests() {
     assert_eq!(tests(&failed), tests(&passed));
     assert!(passed.errors.is_empty());
     assert_eq!(errors(&failed), ["@setup-script:db > db: no database"]);
-}
-
-#[test]
-fn a_test_of_go_that_ends_another_one_cuts_the_run_short() {
-    let output = "    testing.go:1490: test executed panic(nil) or runtime.Goexit: subtest may have called FailNow on a parent test";
-    let events = |output: &str| {
-        read(format!(
-            "{{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"T\"}}\n{{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"T/a\"}}\n{{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"T/a\",\"Output\":\"{output}\\n\"}}\n{{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"T/a\"}}\n{{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"T\"}}\n{{\"Action\":\"output\",\"Package\":\"p\",\"Output\":\"FAIL\\n\"}}\n{{\"Action\":\"fail\",\"Package\":\"p\"}}\n"
-        ))
-    };
-    assert_eq!(events(output).state, RunState::Interrupted);
-    assert_eq!(
-        events("    cart_test.go:9: runtime.Goexit is fine").state,
-        RunState::Completed
-    );
-    let junit = |text: &str| {
-        read(format!(
-            r#"<testsuites><testsuite name="p"><properties><property name="go.version" value="go1"/></properties><testcase classname="p" name="T/a"><failure message="Failed">{text}</failure></testcase></testsuite></testsuites>"#
-        ))
-    };
-    assert_eq!(junit(output).state, RunState::Interrupted);
-    assert_eq!(junit("    cart_test.go:9: no").state, RunState::Completed);
-}
-
-#[test]
-fn behaves_json_is_read_with_its_own_units_and_states() {
-    let report = read(
-        r#"[{"keyword": "Feature", "name": "Till", "location": "features/till.feature:1", "status": "failed", "elements": [{"type": "background", "keyword": "Background", "name": "", "location": "features/till.feature:2", "steps": [{"keyword": "Given", "name": "cash"}]},{"type": "scenario", "keyword": "Scenario", "name": "Pays", "location": "features/till.feature:4", "status": "passed", "steps": [{"keyword": "When", "name": "I pay", "result": {"status": "passed", "duration": 1.5}}]},{"type": "scenario", "keyword": "Scenario", "name": "Refunds", "location": "features/till.feature:7", "status": "failed", "steps": [{"keyword": "When", "name": "I return", "result": {"status": "failed", "duration": 0.25, "error_message": ["Assertion Failed: no cash", "at till.py:3"]}}, {"keyword": "Then", "name": "I get it"}]},{"type": "scenario", "keyword": "Scenario", "name": "Closes", "location": "features/till.feature:9", "status": "untested", "steps": [{"keyword": "When", "name": "I close"}]}]}]"#,
-    );
-    assert_eq!(report.format, Format::Cucumber);
-    assert_eq!(
-        tests(&report),
-        [
-            "Till > Pays: passed",
-            "Till > Refunds: failed",
-            "Till > Closes: skipped"
-        ]
-    );
-    let durations = report.tests.iter().map(|test| test.attempts[0].duration_ms);
-    assert_eq!(durations.collect::<Vec<_>>(), [Some(1_500), Some(250), None]);
-    assert_eq!(
-        report.tests[1].test.file_path.as_deref(),
-        Some("features/till.feature")
-    );
-    let error = &report.tests[1].attempts[0].errors[0];
-    assert!(
-        error
-            .message
-            .as_deref()
-            .unwrap()
-            .starts_with("Assertion Failed: no cash")
-    );
-    assert_eq!(report.state, RunState::Completed);
-}
-
-#[test]
-fn tap_directives_are_words_behind_a_separate_sign() {
-    let report = read(
-        "TAP version 14\n1..6\nok 1 - Set#skip drops one\nnot ok 2 - see #todo 12\nok 3 - scans # SKIP: no scanner\nnot ok 4 - rounds # todo later\nok 5 - shows \\# skip\nok 6 - sorts # SKIP slow # time=12ms\n",
-    );
-    assert_eq!(
-        tests(&report),
-        [
-            "Set#skip drops one: passed",
-            "see #todo 12: failed",
-            "scans: skipped (no scanner)",
-            "rounds: skipped (later)",
-            "shows # skip: passed",
-            "sorts: skipped (slow)",
-        ]
-    );
-    assert_eq!(report.tests[5].attempts[0].duration_ms, Some(12));
 }
 
 #[test]
@@ -935,18 +733,6 @@ fn a_run_that_its_tool_calls_failed_has_an_error_if_no_result_failed() {
 }
 
 #[test]
-fn a_failure_that_a_header_counts_twice_is_one() {
-    let suite = |failures: u8, errors: u8| {
-        format!(
-            "<testsuite name='s' tests='3' failures='{failures}' errors='{errors}'><testcase classname='A' name='a'/>\
-             <testcase classname='A' name='b'><failure>no</failure></testcase></testsuite>"
-        )
-    };
-    assert!(errors_and_failed_tests("r.xml", &suite(1, 1)).0.is_empty());
-    assert_eq!(errors_and_failed_tests("r.xml", &suite(2, 0)).0.len(), 1);
-}
-
-#[test]
 fn marks_and_shapes_of_single_tools_are_read() {
     let read = |name: &str, text: &str| plain(vec![inline(name, text)]).unwrap();
     let lines = |report: &assay_reports::Report| -> Vec<String> {
@@ -1013,61 +799,36 @@ fn marks_and_shapes_of_single_tools_are_read() {
     };
     let set_up = "<testcase name='initializationError' classname='A'><failure message='no'/></testcase>";
     let test = "<testcase name='a()' classname='A'/>";
-    assert_eq!(
-        errors_and_failed_tests("r.xml", &gradle(&format!("{set_up}{test}")))
-            .0
-            .len(),
-        0
-    );
-    assert_eq!(
-        errors_and_failed_tests("r.xml", &gradle(&format!("{test}{set_up}")))
-            .0
-            .len(),
-        1
-    );
+    for (cases, set_up, errors) in [
+        ([set_up, test], "A > (set-up): failed passed", 0),
+        ([test, set_up], "A > (set-up): failed", 1),
+    ] {
+        let report = read("r.xml", &gradle(&cases.concat()));
+        assert!(
+            tests(&report).contains(&set_up.to_owned()),
+            "{:?}",
+            tests(&report)
+        );
+        assert_eq!(report.errors.len(), errors, "{set_up}");
+    }
 }
 
 #[test]
 fn formats_without_a_reader_are_refused_with_advice() {
     for (text, advice) in [
         (
-            r#"{"tests": 1, "name": "AllTests", "testsuites": []}"#,
-            "--gtest_output=xml",
-        ),
-        (
             r#"{"environment": {"os": "posix"}, "testsuites": []}"#,
             "twister.xml",
         ),
-        (r#"[{"SuitePath": "/r", "SpecReports": []}]"#, "--junit-report"),
-        (
-            "{\"meta\":{\"protocolVersion\":\"24.0.0\"}}\n{\"testRunStarted\":{}}\n",
-            "Cucumber's messages",
-        ),
-        (
-            r#"{"kind": "event", "payload": {}, "version": 0}"#,
-            "--xunit-output",
-        ),
-        (r#"{"devices": [], "testNodes": []}"#, "xcresultparser"),
-        (r#"{"metrics": {}, "root_group": {}}"#, "k6"),
         (r#"{"collection": {}, "run": {}}"#, "newman"),
         (
             r#"{"__version__": [18], "elapsed": 1, "tests": []}"#,
             "--xunit-xml-output",
         ),
-        ("<testExecutions version='1'/>", "SonarQube"),
-        (
-            "<e:events xmlns:e='https://schemas.opentest4j.org/reporting/events/0.2.0'/>",
-            "Open Test Reporting",
-        ),
         (
             "<doctest><TestSuite><TestCase name='a'/></TestSuite></doctest>",
             "--reporters=junit",
         ),
-        (
-            "<Catch2TestRun name='t'><TestCase name='a'/></Catch2TestRun>",
-            "--reporter junit",
-        ),
-        ("##teamcity[testStarted name='a']\n", "TeamCity"),
     ] {
         let error = plain(vec![inline("r", text)]).unwrap_err().to_string();
         assert!(error.contains(advice), "{text}: {error}");

@@ -9,47 +9,43 @@ use crate::{
     support::{self, inline, plain, rooted},
 };
 
-/// Each report, its recognized format, and the folder below the checkouts where it was made.
-pub(crate) const REPORTS: &[(&str, Format, &str)] = &[
-    ("cucumber/cucumber.json", Format::Cucumber, "acme-cucumber"),
-    ("robot/output.xml", Format::Robot, "acme-robot"),
-    ("robot/legacy.xml", Format::Robot, "acme-robot"),
-    ("robot/merged.xml", Format::Robot, "acme-robot"),
-    ("robot/screenshots.xml", Format::Robot, "acme-robot"),
-    ("mocha/mocha.json", Format::Mocha, "acme-mocha"),
-    ("mochawesome/mochawesome.json", Format::Mochawesome, "acme-mocha"),
-    ("pytest/json-report.json", Format::PytestJson, "acme-py"),
-    ("rspec/rspec.json", Format::Rspec, "acme-rspec"),
-    ("rspec/rspec-load-error.json", Format::Rspec, "acme-rspec"),
-    ("tap/node-test.tap", Format::Tap, "acme-node"),
-    ("tap/mocha.tap", Format::Tap, "acme-mocha"),
-    ("tap/orders.tap", Format::Tap, "acme-tap"),
-    ("tap/prove-verbose.txt", Format::Tap, "acme-tap"),
-    ("tap/bail-out.tap", Format::Tap, "acme-tap"),
-    ("tap/short.tap", Format::Tap, "acme-tap"),
-    ("tap/skip-all.tap", Format::Tap, "acme-tap"),
-    ("libtest/libtest.jsonl", Format::Libtest, "acme-nextest"),
-    ("libtest/libtest-crash.jsonl", Format::Libtest, "acme-nextest"),
-    ("ctest/Test.xml", Format::Ctest, "acme-ctest"),
-    ("nunit/nunit2.xml", Format::Nunit, "acme-nunit"),
-    ("samples/nunit3.xml", Format::Nunit, "acme-net"),
-    ("samples/xunit2.xml", Format::Xunit, "acme-net"),
-    ("samples/dart.jsonl", Format::Dart, "acme-dart"),
-    ("samples/karate-summary-json.txt", Format::Karate, "acme-karate"),
-    (
-        "samples/shop.orders.karate-json.txt",
-        Format::Karate,
-        "acme-karate",
-    ),
+/// The reports of a tool's own format below testdata/reports, with the checkout that each names.
+pub(crate) fn reports() -> Vec<(String, Format, String)> {
+    let mut reports = Vec::new();
+    for folder in support::folders() {
+        for file in support::files_in(&folder) {
+            let Some(format) =
+                looks_like_report(&file.bytes).filter(|format| !HAVE_OTHER_TESTS.contains(format))
+            else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&file.bytes);
+            let named = text.split_once("/home/runner/work/acme-shop/");
+            let checkout = named.and_then(|(_, rest)| rest.split(['/', '"', '<', '\n']).next());
+            let root = format!("/home/runner/work/acme-shop/{}", checkout.unwrap_or("acme-shop"));
+            reports.push((file.name, format, root));
+        }
+    }
+    assert!(reports.len() > 25, "{reports:?}");
+    reports
+}
+
+/// Formats that several tools write, or whose reports are compared in another file of these tests.
+const HAVE_OTHER_TESTS: &[Format] = &[
+    Format::Playwright,
+    Format::Junit,
+    Format::Ctrf,
+    Format::Jest,
+    Format::Go,
+    Format::Trx,
+    Format::Allure,
+    Format::Testng,
 ];
 
 #[test]
 fn reports_are_recognised_and_read_as_their_suites_ran() {
-    for (path, format, checkout) in REPORTS {
-        let file = support::file(path);
-        assert_eq!(looks_like_report(&file.bytes), Some(*format), "{path}");
-        let report = rooted(vec![file], &format!("/home/runner/work/acme-shop/{checkout}"));
-        assert_eq!(report.format, *format, "{path}");
+    for (path, _, root) in reports() {
+        let report = rooted(vec![support::file(&path)], &root);
         let name = path.replace(['/', '.'], "-");
         insta::assert_snapshot!(format!("own-{name}"), render(&report));
     }
@@ -57,8 +53,8 @@ fn reports_are_recognised_and_read_as_their_suites_ran() {
 
 #[test]
 fn a_truncated_report_yields_no_other_tests_and_is_never_complete() {
-    for (path, format, _) in REPORTS {
-        let file = support::file(path);
+    for (path, format, _) in reports() {
+        let file = support::file(&path);
         let whole = plain(vec![file.clone()]).unwrap();
         let text = String::from_utf8(file.bytes).unwrap();
         for share in 1..8 {
@@ -66,7 +62,7 @@ fn a_truncated_report_yields_no_other_tests_and_is_never_complete() {
                 .find(|at| text.is_char_boundary(*at))
                 .unwrap();
             let options = Options {
-                format: Some(*format),
+                format: Some(format),
                 ..Options::default()
             };
             // A file that is cut off before its first whole test is refused.

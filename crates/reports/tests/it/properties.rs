@@ -8,52 +8,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::support;
 
-/// Small real reports of every format, to be mutated.
+/// Small reports of every format, to be mutated.
 static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
-    [
-        "playwright/green.json",
-        "playwright/load-error.json",
-        "playwright/v1.20.2.json",
-        "ctrf/mocha.json",
-        "ctrf/pytest.json",
-        "jest/jest.json",
-        "vitest/vitest.json",
-        "surefire/TEST-org.example.shop.BrokenSetupTest.xml",
-        "pytest/junit-xunit1.xml",
-        "nextest/junit-green.xml",
-        "playwright/v1.31.2.xml",
-        "go/go-test-count-2.jsonl",
-        "go/go-test-green.jsonl",
-        "samples/mstest.trx",
-        "testng/testng-results.xml",
-        "vitest/junit.xml",
-        "playwright/green.xml",
-        "cucumber/cucumber.json",
-        "robot/merged.xml",
-        "mocha/mocha.json",
-        "mochawesome/mochawesome.json",
-        "pytest/json-report.json",
-        "rspec/rspec.json",
-        "tap/node-test.tap",
-        "libtest/libtest-crash.jsonl",
-        "ctest/Test.xml",
-        "nunit/nunit2.xml",
-        "samples/nunit3.xml",
-        "samples/xunit2.xml",
-        "samples/dart.jsonl",
-        "samples/karate-summary-json.txt",
-        "samples/shop.orders.karate-json.txt",
-        "playwright/blob.zip",
-    ]
-    .iter()
-    .map(|path| support::file(path))
-    .chain(
-        support::files_in("allure-pytest")
-            .into_iter()
-            .filter(|file| file.name.ends_with("-result.json"))
-            .take(2),
-    )
-    .collect()
+    const MOST: usize = 20_000;
+    let folders = support::folders().into_iter().chain(["words".to_owned()]);
+    let files = folders.flat_map(|folder| support::files_in(&folder));
+    files.filter(|file| file.bytes.len() <= MOST).collect()
 });
 
 /// The processor time of this thread so far. A single file is read on the thread that asks for it.

@@ -31,6 +31,17 @@ pub(crate) fn inline(name: &str, bytes: impl Into<Vec<u8>>) -> SourceFile {
     }
 }
 
+/// The folders of real reports and samples.
+pub(crate) fn folders() -> Vec<String> {
+    let entries = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.retain(|name| !["suites", "words", "hostile"].contains(&&**name));
+    names.sort();
+    names
+}
+
 /// All files of a folder, in order of their names.
 pub(crate) fn files_in(path: &str) -> Vec<SourceFile> {
     let mut names: Vec<String> = std::fs::read_dir(folder().join(path))

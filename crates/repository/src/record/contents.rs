@@ -112,6 +112,22 @@ impl<'a> PartExecution<'a> {
         by_test
     }
 
+    /// The set-up of a class, which passed without being reported.
+    pub(super) fn of_passed_set_up(part: i16) -> Self {
+        Self {
+            part,
+            first_place: 0,
+            attempts: vec![AttemptFacts {
+                status: AttemptStatus::Passed,
+                duration_ms: None,
+                at: None,
+                browser: 0,
+                has_texts: false,
+            }],
+            source: Source::Result,
+        }
+    }
+
     /// The status with which it ended.
     fn status(&self) -> AttemptStatus {
         let outcome = TestOutcome::of([self.attempts.iter().map(|attempt| (attempt.status, None))]);
@@ -330,6 +346,12 @@ impl<'a> RunContents<'a> {
             !executions.is_empty()
         });
         changed
+    }
+
+    /// Whether an execution of a test passed.
+    pub(super) fn has_passed(&self, test: i32) -> bool {
+        let mut parts = self.executions(test).iter().flat_map(Execution::parts);
+        parts.any(|execution| execution.status() == AttemptStatus::Passed)
     }
 
     /// Adds the executions of a part. Call [`Self::merge`] afterwards.

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use assay_domain::{recording::Recording, signature::ErrorClass, test::ShownAs};
+use assay_domain::{
+    recording::Recording,
+    signature::ErrorClass,
+    test::{ShownAs, TestName},
+};
 use diesel::{
     ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
     QueryableByName, RunQueryDsl,
@@ -303,6 +307,20 @@ pub(super) fn known_tests(
         .into_iter()
         .map(|row| ((row.name_hash, row.file_hash), row.ordinal))
         .collect())
+}
+
+/// The numbers of those of these tests that a project has.
+pub(super) fn known_of(
+    connection: &mut PgConnection,
+    project: Uuid,
+    tests: &[TestName],
+) -> QueryResult<Vec<i32>> {
+    let key = |test: &TestName| {
+        let file = test.file_path.as_deref().map(storable);
+        (short_hash(&storable(&test.name)), file_hash(file.as_deref()))
+    };
+    let keys: Vec<TestKey> = tests.iter().map(key).collect();
+    Ok(known_tests(connection, project, &keys)?.into_values().collect())
 }
 
 #[derive(Insertable)]

@@ -382,7 +382,13 @@ impl Import<'_> {
         let shard_id = shard_id.unwrap_or(self.new_id);
         parts.push(run::new_part(recording, number, (id, shard_id), self.new_id));
         let tests = recording.tests.iter().zip(interned.tests.iter().copied());
-        let executions = PartExecution::of_tests(tests, interned, number);
+        let mut executions = PartExecution::of_tests(tests, interned, number);
+        // Where a set-up passed already, a rerun of some tests of its class says nothing new.
+        for set_up in intern::known_of(connection, self.project, &recording.possible_set_ups())? {
+            if !contents.has_passed(set_up) {
+                executions.insert(set_up, vec![PartExecution::of_passed_set_up(number)]);
+            }
+        }
         changed.extend(executions.keys());
         contents.add(executions);
         let mut roles = contents.merge(&parts)?;

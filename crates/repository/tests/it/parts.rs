@@ -53,60 +53,6 @@ fn first() -> Recording {
 }
 
 #[test]
-fn a_later_attempt_of_a_job_goes_on_with_what_failed() {
-    let world = World::new();
-    let failed = world.import(&first().attempt_of("unit", 1));
-    assert_eq!(failed.status, Some(Outcome::Failed));
-    // The whole job ran again: `a` and `c` have one more execution each.
-    let again = report("a").content(1).at(2 * HOUR).attempt_of("unit", 2);
-    let again = again.test("a", "p").test("b", "p").test("c", "f");
-    let receipt = world.import(&again);
-    assert_eq!((receipt.effect, receipt.run_id), (Effect::Added, failed.run_id));
-    assert!(receipt.standing.continues && receipt.standing.beside.is_empty());
-    assert_eq!(executions(&world, &receipt, "a"), ["p", "p"]);
-    assert_eq!(executions(&world, &receipt, "b"), ["fp"]);
-    assert_eq!(executions(&world, &receipt, "c"), ["p", "f"]);
-    assert_eq!(
-        receipt.status,
-        Some(Outcome::Failed),
-        "`c` failed in the second attempt"
-    );
-    let third = report("a")
-        .content(2)
-        .at(HOUR)
-        .attempt_of("unit", 3)
-        .test("c", "p");
-    let receipt = world.import(&third);
-    assert_eq!(executions(&world, &receipt, "c"), ["p", "fp"]);
-    assert_eq!(
-        (receipt.status, receipt.counts.recovered),
-        (Some(Outcome::Passed), 2)
-    );
-    assert_eq!(world.rebuild(world.project.id).runs_changed, 0);
-}
-
-#[test]
-fn a_job_that_ran_only_failed_tests_again_goes_on_with_them() {
-    let world = World::new();
-    world.import(&first());
-    let again = world.import(&report("a").content(1).at(2 * HOUR).test("b", "p"));
-    assert!(again.standing.continues && again.standing.beside.is_empty());
-    assert_eq!(executions(&world, &again, "b"), ["fp"]);
-    assert_eq!(executions(&world, &again, "a"), ["p"]);
-    assert_eq!(
-        (again.status, again.counts.total, again.counts.recovered),
-        (Some(Outcome::Passed), 3, 1)
-    );
-    // The report of a third command continues both.
-    let world = World::new();
-    world.import(&first());
-    world.import(&report("a").content(1).at(2 * HOUR).test("b", "f"));
-    let third = world.import(&report("a").content(2).at(HOUR).test("b", "p"));
-    assert_eq!(executions(&world, &third, "b"), ["ffp"]);
-    assert_eq!(third.status, Some(Outcome::Passed));
-}
-
-#[test]
 fn a_part_that_lacks_a_failed_test_or_has_a_new_one_is_no_retry() {
     for tests in [&["a"][..], &["a", "b", "c"], &["b", "new"]] {
         let world = World::new();
@@ -120,15 +66,6 @@ fn a_part_that_lacks_a_failed_test_or_has_a_new_one_is_no_retry() {
         assert_eq!(receipt.standing.beside.len(), 1, "{tests:?}");
         assert_eq!(receipt.status, Some(Outcome::Failed), "{tests:?}");
     }
-}
-
-#[test]
-fn reports_with_different_tests_are_one_run() {
-    let world = World::new();
-    world.import(&report("a").test("unit", "f"));
-    let both = world.import(&report("a").content(1).test("e2e", "p"));
-    assert_eq!(both.standing, Default::default());
-    assert_eq!((both.counts.total, both.status), (2, Some(Outcome::Failed)));
 }
 
 #[test]
@@ -238,41 +175,6 @@ fn a_report_replaces_only_on_request_and_counts_what_it_replaced() {
     );
     assert_eq!((replaced.counts.total, replaced.counts.failed), (2, 1));
     assert_eq!(world.rebuild(world.project.id).runs_changed, 0);
-}
-
-#[test]
-fn a_rerun_of_one_shard_completes_its_run() {
-    let world = World::new();
-    let shard = |index, attempt, outcome: &str| {
-        let name = format!("test {index}");
-        report("a")
-            .shard(index, 3)
-            .attempt_of("test", attempt)
-            .test(&name, outcome)
-    };
-    let all: Vec<ImportReceipt> = [shard(1, 1, "p"), shard(2, 1, "f"), shard(3, 1, "p")]
-        .iter()
-        .map(|shard| world.import(shard))
-        .collect();
-    assert_eq!(all[2].status, Some(Outcome::Failed));
-    let rerun = world.import(&shard(2, 2, "p").content(1).at(0));
-    assert_eq!(rerun.shard_id, all[1].shard_id, "a shard keeps its id");
-    assert_eq!((rerun.status, rerun.counts.recovered), (Some(Outcome::Passed), 1));
-    let detail = world.detail(&rerun);
-    for receipt in &all {
-        assert_eq!(
-            world
-                .store
-                .run(&world.project, receipt.shard_id)
-                .unwrap()
-                .as_ref(),
-            Some(&detail)
-        );
-    }
-    let shards = detail.run.shards.unwrap();
-    assert_eq!((shards.received.len(), shards.expected), (3, Some(3)));
-    // The hour in which nothing ran between the attempts is not its duration.
-    assert_eq!(detail.run.duration_ms, Some(20 * MINUTE));
 }
 
 #[test]

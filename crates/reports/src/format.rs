@@ -1,0 +1,288 @@
+//! The report formats: one row for each, with everything that differs among them except detection and reading.
+
+use self::FailureStatus::{Also, Counted};
+use crate::{
+    allure, catch2, ctest, ctrf, cucumber, dart,
+    events::read as events,
+    go,
+    input::Input,
+    jest, junit, karate, libtest, mocha, nunit, playwright, pytest_json,
+    report::{ReadError, Report},
+    robot, rspec, swift, tap, testng, trx,
+    xml::read as xml,
+    xunit,
+};
+
+/// A report format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Playwright's JSON reporter.
+    Playwright,
+    /// JUnit XML in all its dialects.
+    Junit,
+    /// CTRF (Common Test Report Format).
+    Ctrf,
+    /// Jest's and Vitest's JSON.
+    Jest,
+    /// `go test -json`.
+    Go,
+    /// Visual Studio test results.
+    Trx,
+    /// A folder of Allure results.
+    Allure,
+    /// TestNG's own results.
+    Testng,
+    /// Cucumber's JSON.
+    Cucumber,
+    /// Robot Framework's `output.xml`.
+    Robot,
+    /// Mocha's JSON.
+    Mocha,
+    /// mochawesome's JSON.
+    Mochawesome,
+    /// Karate's files of features, and its summary.
+    Karate,
+    /// NUnit's XML, versions 2 and 3.
+    Nunit,
+    /// xUnit.net's XML.
+    Xunit,
+    /// pytest-json-report's JSON.
+    PytestJson,
+    /// RSpec's JSON.
+    Rspec,
+    /// The Test Anything Protocol.
+    Tap,
+    /// The events of `dart test` and `flutter test`.
+    Dart,
+    /// The events of Rust's libtest.
+    Libtest,
+    /// CTest's `Test.xml`.
+    Ctest,
+    /// Catch2's XML.
+    Catch2,
+    /// The events of Swift Testing.
+    Swift,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: &'static [Self] = &[
+        Self::Playwright,
+        Self::Junit,
+        Self::Ctrf,
+        Self::Jest,
+        Self::Go,
+        Self::Trx,
+        Self::Allure,
+        Self::Testng,
+        Self::Cucumber,
+        Self::Robot,
+        Self::Mocha,
+        Self::Mochawesome,
+        Self::Karate,
+        Self::Nunit,
+        Self::Xunit,
+        Self::PytestJson,
+        Self::Rspec,
+        Self::Tap,
+        Self::Dart,
+        Self::Libtest,
+        Self::Ctest,
+        Self::Catch2,
+        Self::Swift,
+    ];
+
+    /// The format's row: its name on the command line, what it is, its rank, its reader, and what else differs.
+    #[rustfmt::skip]
+    const fn row(self) -> Row {
+        match self {
+            Self::Playwright => row("playwright", "Playwright JSON", 0, |input| playwright::read(input).map(json)),
+            Self::Junit => row("junit", "JUnit XML of every dialect", 9, |input| junit::read(input).map(plain))
+                .of_classes().without_marks().also(&[NEXTEST]),
+            Self::Ctrf => row("ctrf", "CTRF (Common Test Report Format)", 1, |input| ctrf::read(input).map(json))
+                .without_marks(),
+            Self::Jest => row("jest", "Jest or Vitest JSON", 3, |input| jest::read(input).map(json)),
+            Self::Go => row("go", "`go test -json`", 4, |input| go::read(input).map(plain)),
+            Self::Trx => row("trx", "TRX (Visual Studio test results)", 5, |input| xml::<trx::Run<'_>>(input).map(plain))
+                .of_classes().without_marks(),
+            Self::Allure => row("allure", "an Allure results folder", 2, |input| allure::read(input).map(with_history)),
+            Self::Testng => row("testng", "TestNG results", 6, |input| xml::<testng::Run<'_>>(input).map(plain))
+                .of_classes(),
+            Self::Cucumber => row("cucumber", "Cucumber JSON", 7, |input| cucumber::read(input).map(json)).of_classes(),
+            Self::Robot => row("robot", "Robot Framework's output.xml", 7, |input| xml::<robot::Run<'_>>(input).map(plain))
+                .counted(250),
+            Self::Mocha => row("mocha", "Mocha JSON", 8, |input| mocha::read(input).map(json)).counted(255),
+            Self::Mochawesome => row("mochawesome", "mochawesome JSON", 8, |input| mocha::read_mochawesome(input).map(json))
+                .counted(255),
+            Self::Karate => row("karate", "Karate's features or their summary", 10, |input| karate::read(input).map(json))
+                .of_classes(),
+            Self::Nunit => row("nunit", "NUnit XML (versions 2 and 3)", 5, |input| xml::<nunit::Run<'_>>(input).map(plain))
+                .of_classes().without_marks(),
+            Self::Xunit => row("xunit", "xUnit.net XML", 5, |input| xml::<xunit::Run<'_>>(input).map(plain))
+                .of_classes().without_marks(),
+            Self::PytestJson => row("pytest-json", "pytest-json-report", 8, |input| pytest_json::read(input).map(json)),
+            Self::Rspec => row("rspec", "RSpec JSON", 8, |input| rspec::read(input).map(json)),
+            Self::Tap => row("tap", "TAP (Test Anything Protocol)", 10, |input| tap::read(input).map(plain))
+                .counted(255),
+            Self::Dart => row("dart", "events of dart test and flutter test", 6, |input| events::<dart::Run>(input).map(plain))
+                ,
+            Self::Libtest => row("libtest", "events of Rust's libtest", 6, |input| events::<libtest::Run>(input).map(plain))
+                .also(&[NEXTEST, 101]),
+            Self::Ctest => row("ctest", "CTest's Test.xml", 7, |input| xml::<ctest::Run<'_>>(input).map(plain))
+                .also(&[8]),
+            Self::Catch2 => row("catch2", "Catch2 XML", 7, |input| xml::<catch2::Run<'_>>(input).map(plain))
+                .also(&[42]),
+            Self::Swift => row("swift", "events of Swift Testing", 6, |input| events::<swift::Run>(input).map(plain))
+                .without_marks(),
+        }
+    }
+
+    /// The format's name on the command line.
+    pub const fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What the format is, for people.
+    pub const fn help(self) -> &'static str {
+        self.row().help
+    }
+
+    /// The rank of the format by its detail about a run. The most detailed format has rank 0.
+    pub const fn rank(self) -> u8 {
+        self.row().rank
+    }
+
+    /// Whether its reports name classes, or paths below a class path. The checkout then determines the files.
+    pub const fn looks_up_files(self) -> bool {
+        self.row().looks_up_files
+    }
+
+    /// Whether some tools write retries into its reports without a mark.
+    pub(crate) const fn may_hide_retries(self) -> bool {
+        self.row().may_hide_retries
+    }
+
+    /// Whether runners of the format end with this exit status, besides 1, after this number of failed tests.
+    pub fn fails_with(self, status: u8, failed: u64) -> bool {
+        match self.row().statuses {
+            Also(statuses) => statuses.contains(&status),
+            Counted(most) => u64::from(status) == failed.min(most),
+        }
+    }
+
+    /// Reads the first report of a text.
+    pub(crate) fn read(self, input: &Input<'_>) -> Result<FirstReport, ReadError> {
+        (self.row().read)(input)
+    }
+
+    /// All formats in words, for messages.
+    pub(crate) fn all_in_words() -> String {
+        let all: Vec<&str> = Self::ALL.iter().map(|format| format.help()).collect();
+        all.join(", ")
+    }
+}
+
+/// The first report of a text, the history id of an Allure result, and the byte where another report begins.
+pub(crate) type FirstReport = (Report, Option<String>, Option<usize>);
+
+/// What differs among formats.
+struct Row {
+    name: &'static str,
+    help: &'static str,
+    rank: u8,
+    read: fn(&Input<'_>) -> Result<FirstReport, ReadError>,
+    looks_up_files: bool,
+    may_hide_retries: bool,
+    statuses: FailureStatus,
+}
+
+const fn row(
+    name: &'static str,
+    help: &'static str,
+    rank: u8,
+    read: fn(&Input<'_>) -> Result<FirstReport, ReadError>,
+) -> Row {
+    Row {
+        name,
+        help,
+        rank,
+        read,
+        looks_up_files: false,
+        may_hide_retries: false,
+        statuses: Also(&[]),
+    }
+}
+
+impl Row {
+    const fn of_classes(mut self) -> Self {
+        self.looks_up_files = true;
+        self
+    }
+
+    const fn without_marks(mut self) -> Self {
+        self.may_hide_retries = true;
+        self
+    }
+
+    const fn also(mut self, statuses: &'static [u8]) -> Self {
+        self.statuses = Also(statuses);
+        self
+    }
+
+    const fn counted(mut self, most: u64) -> Self {
+        self.statuses = Counted(most);
+        self
+    }
+}
+
+/// The exit statuses with which the runners of a format report failed tests. Almost all use 1.
+#[derive(Clone, Copy)]
+enum FailureStatus {
+    /// 1, and also these.
+    Also(&'static [u8]),
+    /// The number of failed tests, up to a largest one.
+    Counted(u64),
+}
+
+/// The exit status of cargo-nextest, whose reports are JUnit XML or libtest's events.
+const NEXTEST: u8 = 100;
+
+const fn plain(report: Report) -> FirstReport {
+    (report, None, None)
+}
+
+fn with_history((report, history_id): (Report, String)) -> FirstReport {
+    (report, Some(history_id), None)
+}
+
+fn json((report, another_at): (Report, Option<usize>)) -> FirstReport {
+    (report, None, another_at)
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = UnknownFormat;
+
+    /// Parses a format's name. Vitest's JSON is Jest's.
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let word = if word == "vitest" { "jest" } else { word };
+        let mut all = Self::ALL.iter().copied();
+        all.find(|format| format.as_str() == word).ok_or(UnknownFormat)
+    }
+}
+
+/// The error of an unknown format's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub struct UnknownFormat;
+
+impl std::fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+        write!(f, "expected one of {}, vitest", names.join(", "))
+    }
+}

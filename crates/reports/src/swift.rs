@@ -1,0 +1,302 @@
+//! The events of Swift Testing (`swift test --event-stream-output-path`), schema versions 0 to 6.4.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    run::RunState,
+    test::TestName,
+    timestamp::Timestamp,
+};
+use serde::Deserialize;
+
+use crate::{
+    collect::Collector,
+    events::Events,
+    failure, hooks,
+    input::Input,
+    json, limits, outcome,
+    report::{Format, Report},
+    text, time,
+};
+
+/// Reads one file.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// The functions by id. Suites are not among them.
+    functions: HashMap<String, TestName>,
+    running: HashMap<String, Running>,
+    tests: Collector,
+    errors: Vec<ErrorDetail>,
+    began: Option<Timestamp>,
+    latest: Option<Timestamp>,
+    /// The runs that began and did not end.
+    open_runs: usize,
+    has_ended: bool,
+    has_failed: bool,
+}
+
+/// A test that began.
+#[derive(Debug, Default)]
+struct Running {
+    began: Option<Timestamp>,
+    errors: Vec<ErrorDetail>,
+    has_failed: bool,
+    is_cancelled: bool,
+}
+
+/// A record of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Record {
+    #[serde(deserialize_with = "json::text")]
+    kind: Option<String>,
+    payload: Payload,
+}
+
+/// A test or an event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Payload {
+    #[serde(deserialize_with = "json::text")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    id: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    source_location: Option<SourceLocation>,
+    instant: Instant,
+    issue: Issue,
+    #[serde(deserialize_with = "json::list")]
+    messages: Vec<Message>,
+    #[serde(rename = "testID", deserialize_with = "json::text")]
+    test_id: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SourceLocation {
+    #[serde(rename = "filePath", deserialize_with = "json::text")]
+    file: Option<String>,
+    /// The same before version 6.3.
+    #[serde(rename = "_filePath", deserialize_with = "json::text")]
+    old_file: Option<String>,
+    #[serde(deserialize_with = "json::positive_integer")]
+    line: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Instant {
+    /// Seconds.
+    #[serde(deserialize_with = "json::number")]
+    since1970: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Issue {
+    #[serde(deserialize_with = "json::flag")]
+    is_known: Option<bool>,
+    /// None before version 6.3, in which every issue is a failure.
+    #[serde(deserialize_with = "json::flag")]
+    is_failure: Option<bool>,
+    source_location: Option<SourceLocation>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    #[serde(deserialize_with = "json::text")]
+    symbol: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    text: Option<String>,
+}
+
+impl Events for Run {
+    type Event = Record;
+
+    const FORMAT: &'static str = "Swift Testing JSON";
+
+    fn event(&mut self, input: &Input<'_>, record: Record) -> bool {
+        let payload = record.payload;
+        match (record.kind.as_deref(), payload.kind.as_deref()) {
+            (Some("test"), Some("function")) => {
+                let id = payload.id.clone().unwrap_or_default();
+                self.functions.insert(id, payload.test(input));
+            }
+            (Some("event"), Some(kind)) => self.happened(input, kind, &payload),
+            // Suites, and records of later versions.
+            (Some("test"), Some(_)) => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len()
+    }
+
+    fn finish(mut self, input: &Input<'_>) -> Report {
+        let mut unended: Vec<(String, Running)> = self.running.drain().collect();
+        unended.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let is_interrupted = self.open_runs > 0 || !self.has_ended || !unended.is_empty();
+        for (id, running) in unended {
+            let attempt = failure::attempt(AttemptStatus::Interrupted, running.errors, None, running.began);
+            self.tests.add(self.named(&id), vec![attempt]);
+        }
+        let mut report = Report::empty(Format::Swift);
+        report.tests = self.tests.finish();
+        report.errors = self.errors;
+        report.widen(self.began, None);
+        report.widen(self.latest, None);
+        report.check_summary(input.name, self.has_failed, "failed");
+        if is_interrupted {
+            report.state = RunState::Interrupted;
+        }
+        report
+    }
+}
+
+impl Run {
+    fn happened(&mut self, input: &Input<'_>, kind: &str, event: &Payload) {
+        let id = event.test_id.as_deref().unwrap_or_default();
+        let is_function = self.functions.contains_key(id);
+        self.began = self.began.or_else(|| event.time());
+        self.latest = event.time().or(self.latest);
+        match kind {
+            "runStarted" => self.open_runs += 1,
+            "runEnded" => {
+                self.open_runs = self.open_runs.saturating_sub(1);
+                self.has_ended = true;
+                self.has_failed |= event.symbol() == Some("fail");
+            }
+            "testStarted" if is_function => {
+                let running = Running {
+                    began: event.time(),
+                    ..Running::default()
+                };
+                self.running.insert(id.to_owned(), running);
+            }
+            "issueRecorded" => self.add_issue(input, id, event),
+            "testCancelled" => {
+                if let Some(running) = self.running.get_mut(id) {
+                    running.is_cancelled = true;
+                }
+            }
+            "testSkipped" if is_function => {
+                let reason = event.messages.first().and_then(|message| message.text.as_deref());
+                let reason = reason.and_then(|text| Some(text.split_once(" skipped: ")?.1.trim_matches('"')));
+                let attempt = failure::attempt(AttemptStatus::Skipped, Vec::new(), None, event.time())
+                    .skipped_because(reason.and_then(text::skip_reason));
+                self.tests.add(self.named(id), vec![attempt]);
+            }
+            "testEnded" if is_function => {
+                let running = self.running.remove(id).unwrap_or_default();
+                let attempt = running.ended(input, event);
+                self.tests.add(self.named(id), vec![attempt]);
+            }
+            _ => {}
+        }
+    }
+
+    fn add_issue(&mut self, input: &Input<'_>, id: &str, event: &Payload) {
+        if event.issue.is_known == Some(true) || event.issue.is_failure == Some(false) {
+            return;
+        }
+        let error = event.error(input);
+        match self.running.get_mut(id) {
+            Some(running) => {
+                running.has_failed = true;
+                if running.errors.len() <= limits::ERRORS {
+                    running.errors.extend(error);
+                }
+            }
+            // An issue of a suite, or outside of all tests.
+            None => hooks::push_error(&mut self.errors, id, error.into_iter().collect()),
+        }
+    }
+
+    fn named(&self, id: &str) -> TestName {
+        self.functions.get(id).cloned().unwrap_or_else(|| TestName {
+            name: text::joined([id]),
+            file_path: None,
+        })
+    }
+}
+
+impl Running {
+    /// The attempt of a test that ended. Its symbol is missing in streams without messages.
+    fn ended(self, input: &Input<'_>, event: &Payload) -> Attempt {
+        let word = match event.symbol() {
+            _ if self.has_failed => "fail",
+            _ if self.is_cancelled => "skip",
+            symbol => symbol.unwrap_or("pass"),
+        };
+        let duration = self
+            .began
+            .zip(event.time())
+            .and_then(|(began, ended)| u64::try_from(ended.since_ms(began)).ok());
+        let status = input.status(outcome::SWIFT, word);
+        failure::attempt(status, self.errors, duration, self.began)
+    }
+}
+
+impl Payload {
+    /// The test of a function. The id is `Module.Suite/function()/File.swift:3:2`; a test's class in JUnit XML is
+    /// `Module.Suite`.
+    fn test(&self, input: &Input<'_>) -> TestName {
+        let id = self.id.as_deref().unwrap_or_default();
+        let name = self.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(id);
+        let class = id.rsplit_once(name).map_or("", |(class, _)| class);
+        let class = class.trim_end_matches(['/', '.']).replace('/', ".");
+        let file = self
+            .source_location
+            .as_ref()
+            .and_then(|location| location.file(input));
+        TestName {
+            name: text::joined([&*class, name]),
+            file_path: file,
+        }
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        time::from_epoch(self.instant.since1970?)
+    }
+
+    fn symbol(&self) -> Option<&str> {
+        self.messages.first()?.symbol.as_deref()
+    }
+
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        let texts: Vec<&str> = self
+            .messages
+            .iter()
+            .filter_map(|message| message.text.as_deref())
+            .collect();
+        let message = texts.join("\n");
+        let message = if message.is_empty() {
+            "an issue without a text"
+        } else {
+            &message
+        };
+        let location = self.issue.source_location.as_ref();
+        let location = location.and_then(|location| {
+            Some(Location {
+                file: location.file(input)?,
+                line: location.line,
+                column: None,
+            })
+        });
+        input
+            .error(Some(message), None, None)
+            .map(|error| ErrorDetail { location, ..error })
+    }
+}
+
+impl SourceLocation {
+    fn file(&self, input: &Input<'_>) -> Option<String> {
+        let path = self.file.as_deref().or(self.old_file.as_deref())?;
+        Some(input.stored_path(path)).filter(|path| !path.is_empty())
+    }
+}

@@ -1,8 +1,0 @@
-//! Fuzzes the Playwright reader with arbitrary bytes.
-#![no_main]
-
-use assay_fuzz::read;
-use assay_reports::Format;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| read(bytes, Some(Format::Playwright)));
