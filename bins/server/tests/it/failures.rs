@@ -52,6 +52,33 @@ fn failure_of<'a>(body: &'a Value, test: &str) -> &'a Value {
 }
 
 #[test]
+fn a_damaged_pack_takes_no_answer_away_and_the_failures_of_its_run_are_those_of_its_rows() {
+    let (world, runs) = world_with_failures();
+    let path = format!("/runs/{}/failures", runs[14]);
+    let before = world.get(&path);
+    world
+        .database
+        .execute("UPDATE run_pack SET pack = '\\x01' WHERE run_number = 15");
+    // Another process: the first one has read the pack.
+    let server = assay_testkit::Server::start(world.database.url());
+    for path in [
+        "/flaky",
+        "/runs",
+        "/branches",
+        "/tests/adds?file=cart.test.ts",
+        &path,
+    ] {
+        let answer = server.client().get(&world.path(path), Some(&world.key));
+        assert!(answer.status < 500, "{path}: {}", answer.text());
+    }
+    let damaged = server.client().get(&world.path(&path), Some(&world.key)).json();
+    for test in ["adds", "gone", "mails", "wobbles"] {
+        let cause = |body| failure_of(body, test)["cause"].clone();
+        assert_eq!(cause(&damaged), cause(&before), "{test}");
+    }
+}
+
+#[test]
 fn each_failure_has_its_cause_and_the_run_its_gate() {
     let (world, runs) = world_with_failures();
     let body = world.get(&format!("/runs/{}/failures", runs[14]));

@@ -12,7 +12,7 @@ use assay_domain::{
     verdict::FailingSince,
 };
 use assay_flakiness::FailureCause;
-use assay_owners::Owners;
+use assay_owners::Lookup;
 use serde::Serialize;
 
 use super::{Actions, Gate, JudgedFailure, evidence, explanation, gate};
@@ -102,7 +102,7 @@ impl ExplainedFailure {
         failure: &JudgedFailure,
         knowledge: Knowledge,
         stored: StoredFacts,
-        (error, owners, actions): (Option<&ErrorName>, &Owners, &Actions),
+        (error, owners, actions): (Option<&ErrorName>, &mut Lookup<'_>, &Actions),
     ) -> Self {
         let JudgedFailure {
             cause,
@@ -131,7 +131,7 @@ impl ExplainedFailure {
             title: error.map(|error| error.title.clone()),
             runs_elsewhere: *runs_elsewhere,
             first_failed_at: stored.first_failed_at,
-            ownership: owners.of(name.file_path.as_deref()),
+            ownership: owners.of(name.file_path.as_deref()).clone(),
         }
     }
 }

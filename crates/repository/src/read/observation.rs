@@ -234,11 +234,22 @@ impl State {
         let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
         let mut texts = Texts::default();
         let mut runs = rows
-            .map(|row| {
-                let mut observed = row?.observations(self.tests, &mut texts)?;
-                joins.apply(&mut observed);
-                Ok(observed)
-            })
+            .filter_map(
+                |row| match row.map(|row| row.observations(self.tests, &mut texts)) {
+                    Ok(Ok(mut observed)) => {
+                        joins.apply(&mut observed);
+                        Some(Ok(observed))
+                    }
+                    // Every page of the project reads the packs. Without this run they are nearly right.
+                    Ok(Err(error)) => {
+                        log::error!(
+                            "a run is left out of verdicts: {error}; `assay-admin rebuild` repairs it"
+                        );
+                        None
+                    }
+                    Err(error) => Some(Err(error.into())),
+                },
+            )
             .collect::<Read<Vec<_>>>()?;
         runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
         let history = History {

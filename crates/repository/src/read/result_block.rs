@@ -314,7 +314,10 @@ pub(crate) fn for_each_with_run(
     for block in blocks {
         let block = block?;
         let run = block.run_number;
-        block.results()?.into_iter().for_each(|result| each(run, result));
+        match block.results() {
+            Ok(results) => results.into_iter().for_each(|result| each(run, result)),
+            Err(error) => log::error!("a run is left out of durations: {error}"),
+        }
     }
     Ok(())
 }
