@@ -332,30 +332,129 @@ fn held_memory_is_charged() {
     let plain = "long output ".repeat(1 << 20);
     let element = |text: &str| -> Vec<(Format, String)> {
         vec![
-            (Format::Junit, format!("<testsuite><testcase name='a'><failure message='{text}'>{text}</failure><system-out>{text}</system-out></testcase></testsuite>")),
-            (Format::Testng, format!("<testng-results><class name='c'><test-method name='a' status='FAIL'><exception class='E'><message>{text}</message><full-stacktrace>{text}</full-stacktrace></exception></test-method></class></testng-results>")),
-            (Format::Robot, format!("<robot><suite name='s'><test name='a'><kw><msg>{text}</msg></kw><status status='FAIL'>{text}</status></test></suite></robot>")),
-            (Format::Trx, format!("<TestRun><UnitTestResult testName='a' outcome='Failed'><Output><StdOut>{text}</StdOut><ErrorInfo><Message>{text}</Message><StackTrace>{text}</StackTrace></ErrorInfo></Output></UnitTestResult></TestRun>")),
-            (Format::Nunit, format!("<test-run><test-case fullname='a.b' result='Failed'><output>{text}</output><failure><message>{text}</message><stack-trace>{text}</stack-trace></failure></test-case></test-run>")),
-            (Format::Xunit, format!("<assemblies><assembly><test name='a' result='Fail'><output>{text}</output><failure><message>{text}</message><stack-trace>{text}</stack-trace></failure></test></assembly></assemblies>")),
-            (Format::Ctest, format!("<Site><Testing><Test Status='failed'><Name>a</Name><Results><Measurement><Value>{text}</Value></Measurement></Results></Test></Testing></Site>")),
+            (
+                Format::Junit,
+                format!(
+                    "<testsuite><testcase name='a'><failure message='{text}'>{text}</failure><system-out>{text}</system-out></testcase></testsuite>"
+                ),
+            ),
+            (
+                Format::Testng,
+                format!(
+                    "<testng-results><class name='c'><test-method name='a' status='FAIL'><exception class='E'><message>{text}</message><full-stacktrace>{text}</full-stacktrace></exception></test-method></class></testng-results>"
+                ),
+            ),
+            (
+                Format::Robot,
+                format!(
+                    "<robot><suite name='s'><test name='a'><kw><msg>{text}</msg></kw><status status='FAIL'>{text}</status></test></suite></robot>"
+                ),
+            ),
+            (
+                Format::Trx,
+                format!(
+                    "<TestRun><UnitTestResult testName='a' outcome='Failed'><Output><StdOut>{text}</StdOut><ErrorInfo><Message>{text}</Message><StackTrace>{text}</StackTrace></ErrorInfo></Output></UnitTestResult></TestRun>"
+                ),
+            ),
+            (
+                Format::Nunit,
+                format!(
+                    "<test-run><test-case fullname='a.b' result='Failed'><output>{text}</output><failure><message>{text}</message><stack-trace>{text}</stack-trace></failure></test-case></test-run>"
+                ),
+            ),
+            (
+                Format::Xunit,
+                format!(
+                    "<assemblies><assembly><test name='a' result='Fail'><output>{text}</output><failure><message>{text}</message><stack-trace>{text}</stack-trace></failure></test></assembly></assemblies>"
+                ),
+            ),
+            (
+                Format::Ctest,
+                format!(
+                    "<Site><Testing><Test Status='failed'><Name>a</Name><Results><Measurement><Value>{text}</Value></Measurement></Results></Test></Testing></Site>"
+                ),
+            ),
         ]
     };
     let object = |text: &str| -> Vec<(Format, String)> {
         vec![
-            (Format::Ctrf, format!(r#"{{"results":{{"tool":{{}},"tests":[{{"name":"a","status":"failed","message":"{text}","trace":"{text}","stdout":["{text}","{text}"],"stderr":["{text}"]}}]}}}}"#)),
-            (Format::Ctrf, format!(r#"{{"results":{{"tool":{{}},"tests":[{{"name":"a","status":"failed","stdout":[{}"x"]}}]}}}}"#, "\"line\",".repeat(text.len() / 7))),
-            (Format::Playwright, format!(r#"{{"config":{{}},"suites":[{{"specs":[{{"title":"a","tests":[{{"results":[{{"status":"failed","stdout":[{{"text":"{text}"}}],"errors":[{{"message":"{text}","stack":"{text}"}}]}}]}}]}}]}}]}}"#)),
-            (Format::Jest, format!(r#"{{"testResults":[{{"name":"a","message":"{text}","assertionResults":[{{"title":"a","status":"failed","failureMessages":["{text}"]}}]}}]}}"#)),
-            (Format::Mocha, format!(r#"{{"stats":{{}},"passes":[],"tests":[{{"fullTitle":"a","err":{{"message":"{text}","stack":"{text}"}}}}]}}"#)),
-            (Format::Mochawesome, format!(r#"{{"stats":{{}},"results":[{{"tests":[{{"title":"a","fail":true,"err":{{"message":"{text}","estack":"{text}"}}}}]}}]}}"#)),
-            (Format::Cucumber, format!(r#"[{{"uri":"a","elements":[{{"name":"a","steps":[{{"result":{{"status":"failed","error_message":"{text}"}}}}]}}]}}]"#)),
-            (Format::PytestJson, format!(r#"{{"exitcode":1,"root":"/r","tests":[{{"nodeid":"a","outcome":"failed","call":{{"outcome":"failed","stdout":"{text}","longrepr":"{text}"}}}}]}}"#)),
-            (Format::Rspec, format!(r#"{{"summary":{{}},"examples":[{{"full_description":"a","status":"failed","exception":{{"message":"{text}","backtrace":["{text}"]}}}}]}}"#)),
-            (Format::Karate, format!(r#"{{"name":"f","scenarioResults":[{{"name":"a","failed":true,"error":"{text}"}}]}}"#)),
-            (Format::Libtest, format!("{{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a\",\"stdout\":\"{text}\"}}\n")),
-            (Format::Dart, format!("{{\"test\":{{\"id\":1,\"name\":\"a\"}},\"type\":\"testStart\"}}\n{{\"testID\":1,\"type\":\"print\",\"message\":\"{text}\"}}\n{{\"testID\":1,\"error\":\"{text}\",\"type\":\"error\"}}\n{{\"testID\":1,\"result\":\"error\",\"type\":\"testDone\"}}\n")),
-            (Format::Go, format!("{{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"a\",\"Output\":\"{text}\"}}\n{{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"a\"}}\n")),
+            (
+                Format::Ctrf,
+                format!(
+                    r#"{{"results":{{"tool":{{}},"tests":[{{"name":"a","status":"failed","message":"{text}","trace":"{text}","stdout":["{text}","{text}"],"stderr":["{text}"]}}]}}}}"#
+                ),
+            ),
+            (
+                Format::Ctrf,
+                format!(
+                    r#"{{"results":{{"tool":{{}},"tests":[{{"name":"a","status":"failed","stdout":[{}"x"]}}]}}}}"#,
+                    "\"line\",".repeat(text.len() / 7)
+                ),
+            ),
+            (
+                Format::Playwright,
+                format!(
+                    r#"{{"config":{{}},"suites":[{{"specs":[{{"title":"a","tests":[{{"results":[{{"status":"failed","stdout":[{{"text":"{text}"}}],"errors":[{{"message":"{text}","stack":"{text}"}}]}}]}}]}}]}}]}}"#
+                ),
+            ),
+            (
+                Format::Jest,
+                format!(
+                    r#"{{"testResults":[{{"name":"a","message":"{text}","assertionResults":[{{"title":"a","status":"failed","failureMessages":["{text}"]}}]}}]}}"#
+                ),
+            ),
+            (
+                Format::Mocha,
+                format!(
+                    r#"{{"stats":{{}},"passes":[],"tests":[{{"fullTitle":"a","err":{{"message":"{text}","stack":"{text}"}}}}]}}"#
+                ),
+            ),
+            (
+                Format::Mochawesome,
+                format!(
+                    r#"{{"stats":{{}},"results":[{{"tests":[{{"title":"a","fail":true,"err":{{"message":"{text}","estack":"{text}"}}}}]}}]}}"#
+                ),
+            ),
+            (
+                Format::Cucumber,
+                format!(
+                    r#"[{{"uri":"a","elements":[{{"name":"a","steps":[{{"result":{{"status":"failed","error_message":"{text}"}}}}]}}]}}]"#
+                ),
+            ),
+            (
+                Format::PytestJson,
+                format!(
+                    r#"{{"exitcode":1,"root":"/r","tests":[{{"nodeid":"a","outcome":"failed","call":{{"outcome":"failed","stdout":"{text}","longrepr":"{text}"}}}}]}}"#
+                ),
+            ),
+            (
+                Format::Rspec,
+                format!(
+                    r#"{{"summary":{{}},"examples":[{{"full_description":"a","status":"failed","exception":{{"message":"{text}","backtrace":["{text}"]}}}}]}}"#
+                ),
+            ),
+            (
+                Format::Karate,
+                format!(
+                    r#"{{"name":"f","scenarioResults":[{{"name":"a","failed":true,"error":"{text}"}}]}}"#
+                ),
+            ),
+            (
+                Format::Libtest,
+                format!("{{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a\",\"stdout\":\"{text}\"}}\n"),
+            ),
+            (
+                Format::Dart,
+                format!(
+                    "{{\"test\":{{\"id\":1,\"name\":\"a\"}},\"type\":\"testStart\"}}\n{{\"testID\":1,\"type\":\"print\",\"message\":\"{text}\"}}\n{{\"testID\":1,\"error\":\"{text}\",\"type\":\"error\"}}\n{{\"testID\":1,\"result\":\"error\",\"type\":\"testDone\"}}\n"
+                ),
+            ),
+            (
+                Format::Go,
+                format!(
+                    "{{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"a\",\"Output\":\"{text}\"}}\n{{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"a\"}}\n"
+                ),
+            ),
         ]
     };
     let mut reports = element(&entities);
@@ -378,9 +477,15 @@ fn held_memory_is_charged() {
         let report = assay_reports::read(files, &options);
         let (peak, charged) = (MEMORY.peak_usage() - before, charged.most.load(Ordering::Relaxed));
         let (peak_mb, charged_mb) = (peak >> 20, charged >> 20);
-        eprintln!("{format}: {} MB took {peak_mb} MB, charged {charged_mb} MB", bytes >> 20);
+        eprintln!(
+            "{format}: {} MB took {peak_mb} MB, charged {charged_mb} MB",
+            bytes >> 20
+        );
         if peak > charged + (SMALL_BASE_MB << 20) {
-            beyond.push(format!("{format}: {} MB took {peak_mb} MB, charged {charged_mb} MB", bytes >> 20));
+            beyond.push(format!(
+                "{format}: {} MB took {peak_mb} MB, charged {charged_mb} MB",
+                bytes >> 20
+            ));
         }
         drop(report);
     }
