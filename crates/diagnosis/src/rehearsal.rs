@@ -1,5 +1,7 @@
 //! What the connected login must do, done in a transaction that is rolled back.
 
+use std::time::Duration;
+
 use assay_console::output;
 use assay_domain::{
     attempt::{Attempt, AttemptOutput, AttemptStatus, ErrorDetail},
@@ -15,7 +17,7 @@ use assay_domain::{
     project::{Caller, Project},
     recording::{CheckoutFiles, ImportReceipt, RecordedAttempt, RecordedTest, Recording, RunContext, Sender},
     renames::RenamesFile,
-    rules::RecordingRules,
+    rules::{DailyLimits, RecordingRules, UploadBudget},
     run::{RunQuery, RunState},
     settings::ChatEvent,
     signature::{Category, ErrorClass, SignatureQuery, SignatureSort},
@@ -37,6 +39,8 @@ use crate::{
 
 /// The name of everything that is written.
 const NAME: &str = "assay-admin doctor";
+/// The longest statement, and the longest wait for imports under way.
+const LONGEST: Duration = Duration::from_secs(10);
 /// The subject of the check.
 const CHECK: &str = "rights";
 
@@ -74,11 +78,22 @@ pub(crate) fn check(inspection: &mut Inspection, checked: &Checked<'_>) -> Resul
         CHECK,
         format!("{} may do everything that it must do", groups.join(", ")),
     );
-    Ok(refused.into_iter().fold(tried, |check, (work, error)| {
-        let found = format!("it may not {work}: {}", reasons(&error));
-        let advice = format!("as the owner of the tables: {}", server::GRANT);
-        check.with_finding(Status::Fail, found, advice)
-    }))
+    Ok(refused
+        .into_iter()
+        .fold(tried, |check, (work, error)| match &error {
+            StoreError::NotPermitted { .. } => check.with_finding(
+                Status::Fail,
+                format!("it may not {work}: {}", reasons(&error)),
+                format!("as the owner of the tables: {}", server::GRANT),
+            ),
+            StoreError::Unreachable(_)
+            | StoreError::Exhausted { .. }
+            | StoreError::Failed { .. }
+            | StoreError::Corrupt { .. } => {
+                let found = format!("it could not {work}: {}", reasons(&error));
+                check.with_finding(Status::Warn, found, "")
+            }
+        }))
 }
 
 /// A piece of work that failed.
@@ -93,6 +108,8 @@ fn rehearse(
     let options = PoolOptions {
         size: 1,
         rolls_back: true,
+        statement_timeout: LONGEST,
+        lock_round: LONGEST,
         ..checked.options
     };
     let rehearsal = Rehearsal {
@@ -109,8 +126,14 @@ fn rehearse(
         work.push(("check keys and sessions", rehearsal.check_keys()));
     }
     if records || receives {
-        work.push(("import a report", rehearsal.import(false).map(drop)));
-        work.push(("replace a report", rehearsal.import(true).map(drop)));
+        work.push((
+            "import a report",
+            rehearsal.import(0, RecordingRules::Unrestricted).map(drop),
+        ));
+        work.push((
+            "replace a report",
+            rehearsal.import(1, RecordingRules::Unrestricted).map(drop),
+        ));
     }
     if receives {
         work.push(("receive a report", rehearsal.receive()));
@@ -193,7 +216,11 @@ impl Rehearsal<'_> {
         database.key(&KeyHash([0; 32]))?;
         database.key_used(key, self.now)?;
         let session = SessionId(self.project.0);
-        database.end_session(session, key, self.now.plus_days(1), self.now)?;
+        match database.end_session(session, key, self.now.plus_days(1), self.now) {
+            // There is no such key.
+            Ok(()) | Err(StoreError::Failed { .. }) => {}
+            Err(error) => return Err(error),
+        }
         database.is_session_ended(session)?;
         if let Some(project) = database.project_of_key(self.project, self.now)? {
             database.project_uploads(&project, 1)?;
@@ -201,8 +228,8 @@ impl Rehearsal<'_> {
         Ok(())
     }
 
-    /// Imports a report of one failed test, for the second time in the place of the first.
-    fn import(&self, replaces: bool) -> Result<ImportReceipt, StoreError> {
+    /// Imports a report of one failed test with this content, in the place of an earlier one.
+    fn import(&self, content: u8, rules: RecordingRules) -> Result<ImportReceipt, StoreError> {
         let mut executions = Executions::with_capacity(1);
         let attempt = Attempt {
             status: AttemptStatus::Failed,
@@ -231,14 +258,14 @@ impl Rehearsal<'_> {
         }]);
         let recording = Recording {
             run_key: NAME.to_owned(),
-            content: [u8::from(replaces); 32],
+            content: [content; 32],
             shard: None,
             context: RunContext {
                 branch: Some(NAME.to_owned()),
                 ..RunContext::default()
             },
             sender: Sender::default(),
-            replaces,
+            replaces: true,
             started_at: self.now,
             finished_at: None,
             state: RunState::Completed,
@@ -262,7 +289,7 @@ impl Rehearsal<'_> {
         };
         let imported = self
             .database
-            .record(self.project, &recording, self.judge, self.now);
+            .record_under(self.project, &recording, rules, self.judge, self.now);
         imported.map_err(|error| match error {
             RecordError::Store(error) | RecordError::NotJudged(error) => error,
             other @ (RecordError::NoProject(_)
@@ -280,7 +307,20 @@ impl Rehearsal<'_> {
     fn receive(&self) -> Result<(), StoreError> {
         let (database, key) = (&self.database, KeyId(self.project.0));
         database.ingest_key(&KeyHash([0; 32]))?;
-        let imported = self.import(true)?;
+        let budget = UploadBudget {
+            key,
+            bytes: 1,
+            of_day: DailyLimits {
+                tests: Some(u64::MAX),
+                bytes: None,
+            },
+        };
+        let rules = RecordingRules::IngestKey {
+            backfill: false,
+            pull_requests_only: false,
+            budget: Some(budget),
+        };
+        let imported = self.import(2, rules)?;
         database.record_upload(&Upload {
             key,
             project: self.project,
@@ -300,7 +340,6 @@ impl Rehearsal<'_> {
             failed: 1,
             excused: Vec::new(),
         };
-        let rules = RecordingRules::Unrestricted;
         let stored = database.record_decision(self.project, &decision, rules, self.now);
         match stored {
             Ok(_) => Ok(()),

@@ -18,7 +18,7 @@ use assay_domain::{
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags};
 use assay_notices::{FileChannel, FileFormat, Notifier, Scope, Target};
-use assay_reports::{CiContext, Options, SourceFile};
+use assay_reports::{Options, SourceFile, ci::CiContext};
 use assay_repository::Database;
 use assay_testkit::{TestDatabase, junit};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -409,7 +409,10 @@ fn of_project(seed: u64) -> (usize, usize, usize, Vec<String>) {
             }
         });
         if let Err(why) = recounted {
-            let why = why.downcast_ref::<String>().cloned().unwrap_or_default();
+            let why = match why.downcast_ref::<String>() {
+                Some(why) => why.clone(),
+                None => (*why.downcast_ref::<&str>().unwrap()).to_owned(),
+            };
             wrong.push(format!("{name}, after run {stored}: {content}\n  {why}"));
         }
         for group in groups {
