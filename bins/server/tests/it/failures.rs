@@ -52,29 +52,49 @@ fn failure_of<'a>(body: &'a Value, test: &str) -> &'a Value {
 }
 
 #[test]
-fn a_damaged_pack_takes_no_answer_away_and_the_failures_of_its_run_are_those_of_its_rows() {
+fn damage_of_one_run_takes_no_other_answer_away() {
     let (world, runs) = world_with_failures();
-    let path = format!("/runs/{}/failures", runs[14]);
-    let before = world.get(&path);
-    world
-        .database
-        .execute("UPDATE run_pack SET pack = '\\x01' WHERE run_number = 15");
-    // Another process: the first one has read the pack.
-    let server = assay_testkit::Server::start(world.database.url());
-    for path in [
-        "/flaky",
-        "/runs",
-        "/branches",
-        "/tests/adds?file=cart.test.ts",
-        &path,
+    let failures = format!("/runs/{}/failures", runs[14]);
+    let before = world.get(&failures);
+    let others = [
+        "/flaky".to_owned(),
+        "/runs?days=30".to_owned(),
+        "/tests/cart%20%E2%80%BA%20adds".to_owned(),
+        "/tests/cart%20%E2%80%BA%20wobbles/status".to_owned(),
+        format!("/runs/{}/failures", runs[13]),
+    ];
+    for (damage, is_lost) in [
+        ("UPDATE run_pack SET pack = '\\x01' WHERE run_number = 15", false),
+        (
+            "UPDATE result_block SET status = '\\x01' WHERE run_number = 15",
+            true,
+        ),
+        (
+            "UPDATE result_block SET status = '\\x0909090909' WHERE run_number = 15",
+            true,
+        ),
     ] {
-        let answer = server.client().get(&world.path(path), Some(&world.key));
-        assert!(answer.status < 500, "{path}: {}", answer.text());
-    }
-    let damaged = server.client().get(&world.path(&path), Some(&world.key)).json();
-    for test in ["adds", "gone", "mails", "wobbles"] {
-        let cause = |body| failure_of(body, test)["cause"].clone();
-        assert_eq!(cause(&damaged), cause(&before), "{test}");
+        world.database.execute(damage);
+        // Another process: the first one has read the results.
+        let server = assay_testkit::Server::start(world.database.url());
+        let get = |path: &str| server.client().get(&world.path(path), Some(&world.key));
+        for path in &others {
+            let answer = get(path);
+            assert!(answer.status == 200, "{damage}, {path}: {}", answer.text());
+        }
+        let answer = get(&failures);
+        if is_lost {
+            assert!(
+                answer.status == 500 && answer.text().contains("are damaged"),
+                "{}",
+                answer.text()
+            );
+        } else {
+            for test in ["adds", "gone", "mails", "wobbles"] {
+                let cause = |body| failure_of(body, test)["cause"].clone();
+                assert_eq!(cause(&answer.json()), cause(&before), "{test}");
+            }
+        }
     }
 }
 
