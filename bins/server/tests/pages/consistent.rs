@@ -352,13 +352,16 @@ impl<'w> Reader<'w> {
                 &format!("{words:?} on the stable branch"),
             );
         }
-        let failures = of_commit["failures"].as_array().unwrap();
+        let failures = of_commit["failures"].as_array().unwrap().iter();
+        let failures: Vec<&Value> = failures
+            .map(|failure| failure.get("failure").unwrap_or(failure))
+            .collect();
         for annotation in comment["annotations"].as_array().unwrap() {
-            let is_of_title = |failure: &&Value| annotation["title"] == failure["failure"]["testName"];
-            let Some(failure) = failures.iter().find(is_of_title) else {
-                continue;
-            };
-            let is_mine = failure["failure"]["action"] != "pass";
+            let of_title = failures
+                .iter()
+                .find(|failure| annotation["title"] == failure["testName"]);
+            let Some(failure) = of_title else { continue };
+            let is_mine = failure["action"] != "pass";
             self.check(
                 annotation["isMine"] == is_mine,
                 &page,
