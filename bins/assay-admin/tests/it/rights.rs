@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_diagnosis::{Check, Checked};
+use assay_diagnosis::Checked;
 use assay_domain::timestamp::Timestamp;
 use assay_flakiness::Engine;
 use assay_repository::PoolOptions;
@@ -18,7 +18,7 @@ const RIGHTS: &str = "
     UNION ALL SELECT format('EXECUTE ON FUNCTION %s', proname) FROM pg_proc, aclexplode(proacl)
     WHERE grantee = 'GROUP'::regrole AND pronamespace = 'public'::regnamespace";
 
-/// The lines of the check of rights, under the login of this connection string.
+/// The check of rights, under the login of this connection string, as JSON.
 fn rights(url: &str) -> String {
     let checks = assay_diagnosis::database(&Checked {
         url,
@@ -27,7 +27,11 @@ fn rights(url: &str) -> String {
         clock: || Timestamp::from(OffsetDateTime::now_utc()),
         judge: &Engine::default(),
     });
-    checks.iter().map(Check::lines).collect()
+    let rights = checks
+        .iter()
+        .map(|check| serde_json::to_value(check).unwrap())
+        .find(|check| check["check"] == "rights");
+    rights.unwrap().to_string()
 }
 
 /// A count of every row of the database.
@@ -64,7 +68,7 @@ fn each_right_that_a_login_lacks_is_named_with_its_grant() {
     let before = rows(&database);
     for url in [&owner, &web, &ci, &uploads, &notify, &backup] {
         let lines = rights(url);
-        assert!(lines.contains("ok    rights"), "{url}: {lines}");
+        assert!(lines.contains(r#""status":"ok""#), "{url}: {lines}");
     }
     assert_eq!(rows(&database), before, "what was tried left rows");
 
@@ -82,7 +86,7 @@ fn each_right_that_a_login_lacks_is_named_with_its_grant() {
         {
             database.execute(&format!("REVOKE {right} FROM {group}"));
             let lines = rights(url);
-            let grant = format!("-> as the owner of the tables: GRANT {right} TO {group};");
+            let grant = format!("as the owner of the tables: GRANT {right} TO {group};");
             assert!(lines.contains(&grant), "{grant}\n{lines}");
             database.execute(&format!("GRANT {right} TO {group}"));
             tried += 1;
