@@ -59,8 +59,8 @@ fn damage_of_one_run_takes_no_other_answer_away() {
     let others = [
         "/flaky".to_owned(),
         "/runs?days=30".to_owned(),
-        "/tests/cart%20%E2%80%BA%20adds".to_owned(),
-        "/tests/cart%20%E2%80%BA%20wobbles/status".to_owned(),
+        "/tests/cart%20%3E%20adds".to_owned(),
+        "/tests/cart%20%3E%20wobbles/status".to_owned(),
         format!("/runs/{}/failures", runs[13]),
     ];
     for (damage, is_lost) in [

@@ -102,7 +102,10 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let mut answer = String::new();
             let _ = stream.read_to_string(&mut answer);
-            assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+            assert!(
+                answer.is_empty() || answer.starts_with("HTTP/1.1 400 "),
+                "{answer}"
+            );
         });
         // No chunk with its line ends. A client that closes its half gets the same answer.
         for (body, closes) in [
