@@ -325,11 +325,11 @@ impl Memory for Charged {
     }
 }
 
-/// Texts of 16 MiB in each format: what the reader holds is charged.
+/// Texts of some MiB in each format: what the reader holds is charged.
 fn held_memory_is_charged() {
-    let entities = "&#65;&lt;".repeat(1 << 21);
-    let escapes = r"\u0041\n".repeat(1 << 21);
-    let plain = "long output ".repeat(1 << 20);
+    let entities = "&#65;&lt;".repeat(1 << 18);
+    let escapes = r"\u0041\n".repeat(1 << 18);
+    let plain = "long output ".repeat(1 << 17);
     let element = |text: &str| -> Vec<(Format, String)> {
         vec![
             (
@@ -476,14 +476,14 @@ fn held_memory_is_charged() {
         let before = MEMORY.current_usage();
         let report = assay_reports::read(files, &options);
         let (peak, charged) = (MEMORY.peak_usage() - before, charged.most.load(Ordering::Relaxed));
-        let (peak_mb, charged_mb) = (peak >> 20, charged >> 20);
+        let (peak_kb, charged_kb) = (peak >> 10, charged >> 10);
         eprintln!(
-            "{format}: {} MB took {peak_mb} MB, charged {charged_mb} MB",
+            "{format}: {} KiB took {peak_mb} MB, charged {charged_mb} MB",
             bytes >> 20
         );
-        if peak > charged + (SMALL_BASE_MB << 20) {
+        if peak > charged + (2 << 20) {
             beyond.push(format!(
-                "{format}: {} MB took {peak_mb} MB, charged {charged_mb} MB",
+                "{format}: {} KiB took {peak_mb} MB, charged {charged_mb} MB",
                 bytes >> 20
             ));
         }
