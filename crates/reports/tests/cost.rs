@@ -476,16 +476,15 @@ fn held_memory_is_charged() {
         let before = MEMORY.current_usage();
         let report = assay_reports::read(files, &options);
         let (peak, charged) = (MEMORY.peak_usage() - before, charged.most.load(Ordering::Relaxed));
-        let (peak_kb, charged_kb) = (peak >> 10, charged >> 10);
-        eprintln!(
-            "{format}: {} KiB took {peak_mb} MB, charged {charged_mb} MB",
-            bytes >> 20
+        let cost = format!(
+            "{format}: {} KiB took {} KiB, charged {} KiB",
+            bytes >> 10,
+            peak >> 10,
+            charged >> 10
         );
+        eprintln!("{cost}");
         if peak > charged + (2 << 20) {
-            beyond.push(format!(
-                "{format}: {} KiB took {peak_mb} MB, charged {charged_mb} MB",
-                bytes >> 20
-            ));
+            beyond.push(cost);
         }
         drop(report);
     }
