@@ -278,7 +278,7 @@ impl<'w> Reader<'w> {
         );
         let of_run = self.api(&format!("/runs/{id}/failures?limit=200"));
         self.check_comment(id, run["branch"] == "main", &of_commit);
-        let of_tool = self.tool(&serde_json::json!({"project": self.project, "runId": id}));
+        let of_tool = self.tool(&serde_json::json!({"project": self.project, "run": id}));
         self.check(
             of_tool["gate"]["action"] == of_run["gate"]["action"],
             &page,
