@@ -228,6 +228,15 @@ impl Rehearsal<'_> {
         Ok(())
     }
 
+    /// The project's stable branch, whose runs also store the files of a checkout and what changed.
+    fn stable_branch(&self) -> Result<Option<String>, StoreError> {
+        let Some(project) = self.database.project_of_key(self.project, self.now)? else {
+            return Ok(None);
+        };
+        let newest = RunQuery::newest(Period::ending(self.now, Days::default()), PerPage::Ten);
+        Ok(Some(self.database.runs(&project, &newest)?.stable_branch))
+    }
+
     /// Imports a report of one failed test with this content, in the place of an earlier one.
     fn import(&self, content: u8, rules: RecordingRules) -> Result<ImportReceipt, StoreError> {
         let mut executions = Executions::with_capacity(1);
@@ -261,7 +270,7 @@ impl Rehearsal<'_> {
             content: [content; 32],
             shard: None,
             context: RunContext {
-                branch: Some(NAME.to_owned()),
+                branch: self.stable_branch()?,
                 ..RunContext::default()
             },
             sender: Sender::default(),

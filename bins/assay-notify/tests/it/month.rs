@@ -28,7 +28,7 @@ const START: Timestamp = Timestamp::from_unix_ms(1_795_000_000_000);
 const MINUTE: i64 = 60_000;
 const DAYS: i64 = 30;
 /// Runs of a day on the stable branch, and runs on other branches for each of them.
-const RUNS: (i64, i64) = (5, 2);
+const RUNS: (i64, i64) = (4, 2);
 const TESTS: usize = 60;
 /// The flaky tests, and the share of runs in which each fails.
 const FLAKY: [(usize, f64); 3] = [(57, 0.04), (58, 0.06), (59, 0.1)];
@@ -65,8 +65,8 @@ impl Month {
         let mut broken: Option<(BTreeSet<usize>, String, u32)> = None;
         let between = 24 * 60 * MINUTE / RUNS.0;
         for number in 0..DAYS * RUNS.0 {
-            // After a week, a breakage begins about every fourth day: of one test, of some, or of more than half.
-            if broken.is_none() && number > 7 * RUNS.0 && random.random_bool(1.0 / 12.0) {
+            // After a week, a breakage begins about every fifth day, the time of breakages aside: of one test, of some, or of more than half.
+            if broken.is_none() && number > 7 * RUNS.0 && random.random_bool(1.0 / 16.0) {
                 let count = [1, 2, 4, 7, 11, 40][random.random_range(0..6)];
                 let first = random.random_range(0..57 - count);
                 let error = format!("the total of {} is wrong", word(month.runs.len()));
@@ -81,8 +81,8 @@ impl Month {
                 if of_branch == 0 {
                     let (tests, error, _) = broken.clone().unwrap_or_default();
                     failed.extend(tests.into_iter().map(|test| (test, error.clone())));
-                } else if random.random_bool(0.4) {
-                    // Four in ten runs of branches fail by their own change.
+                } else if random.random_bool(0.5) {
+                    // Half of the runs of branches fail by their own change.
                     let error = format!("a change of {} is wrong", word(month.runs.len()));
                     failed.insert(random.random_range(0..57), error);
                 }
@@ -211,7 +211,13 @@ impl Month {
                 .and_then(|rest| number(rest.split(' ').next()?));
             assert_eq!(repaired.unwrap_or(0), listed);
             let repaired = told.iter().filter(|test| !run.failed.contains_key(test));
-            assert_eq!(listed, repaired.count(), "{told:?} broke");
+            let (of_flaky, others): (Vec<_>, Vec<_>) = repaired.partition(|test| flaky.contains(test));
+            // A test that was judged flaky meanwhile is not called repaired.
+            let least = others.len();
+            assert!(
+                (least..=least + of_flaky.len()).contains(&listed),
+                "{told:?} broke"
+            );
             assert!(named.is_subset(told));
             assert!(named.iter().all(|test| !run.failed.contains_key(test)));
             return None;

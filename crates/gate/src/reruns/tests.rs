@@ -205,7 +205,7 @@ fn failures_without_a_mass_failure_do_not_speak_for_each_other() {
 
 #[test]
 fn no_probability_blocks_a_run_unseen() {
-    let sure = |mines: &[f64], lasting: f64| {
+    let sure = |mines: &[f64], lasting: f64, process| {
         let failures = mines.iter().enumerate().map(|(number, mine)| JudgedFailure {
             lasting,
             ..failure(&format!("test {number}"), *mine)
@@ -214,14 +214,14 @@ fn no_probability_blocks_a_run_unseen() {
             action: Action::Block,
             ..run(failures.collect())
         };
-        Reruns::new(judged, ProcessOf::File, |_, _| Some(1.0))
+        Reruns::new(judged, process, |_, _| Some(1.0))
     };
     for mines in [&[0.9][..], &[0.98], &[0.999_9], &[1.0], &[0.95, 0.97], &[0.3; 30]] {
-        let rounds = sure(mines, 0.0).next(BOUNDS);
+        let rounds = sure(mines, 0.0, ProcessOf::File).next(BOUNDS);
         assert!(!rounds.is_empty(), "{mines:?}");
     }
     // No rerun can decide about thirty failures with even chances that last: they run once.
-    let mut reruns = sure(&[0.5; 30], 0.5);
+    let mut reruns = sure(&[0.5; 30], 0.5, ProcessOf::Suite);
     let short = Bounds {
         left_s: 1.5,
         ..BOUNDS
