@@ -338,7 +338,7 @@ impl<'w> Reader<'w> {
         ];
         for (action, words, mark) in advice {
             let is_said = text.contains(words) || text.contains(mark);
-            let is_due = comment["action"] == action && !is_of_main && comment["counts"]["failed"] != 0;
+            let is_due = comment["action"] == action && comment["counts"]["failed"] != 0;
             self.check(
                 !is_said || is_due,
                 &page,
