@@ -211,7 +211,8 @@ impl Month {
                 .and_then(|rest| number(rest.split(' ').next()?));
             assert_eq!(repaired.unwrap_or(0), listed);
             let repaired = told.iter().filter(|test| !run.failed.contains_key(test));
-            let (of_flaky, others): (Vec<_>, Vec<_>) = repaired.partition(|test| flaky.contains(test));
+            let (of_flaky, others): (Vec<&usize>, Vec<&usize>) =
+                repaired.partition(|test| flaky.contains(*test));
             // A test that was judged flaky meanwhile is not called repaired.
             let least = others.len();
             assert!(
