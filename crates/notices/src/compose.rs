@@ -288,10 +288,23 @@ impl Failures {
             .iter()
             .map(|(run, failure)| is_red(*run, failure))
             .collect();
+        // A message about some tests of an error counts all that failed with it.
+        let of_broken: HashSet<(RunId, &str)> = failures
+            .iter()
+            .filter(|(_, failure)| broken.contains(&failure.test))
+            .filter_map(|(run, failure)| Some((*run, failure.fingerprint.as_deref()?)))
+            .collect();
+        let shares_error: Vec<bool> = failures
+            .iter()
+            .map(|(run, failure)| {
+                let error = failure.fingerprint.as_deref();
+                error.is_some_and(|error| of_broken.contains(&(*run, error)))
+            })
+            .collect();
         let mut tests = HashSet::new();
-        for ((run, failure), is_red) in failures.into_iter().zip(is_red) {
+        for (((run, failure), is_red), shares_error) in failures.into_iter().zip(is_red).zip(shares_error) {
             let of_suite = of_suites.get(&run);
-            let is_broken = broken.contains(&failure.test) || of_suite.is_some() && is_red;
+            let is_broken = broken.contains(&failure.test) || shares_error || of_suite.is_some() && is_red;
             if is_broken || of_suite.is_some() {
                 found.with_failures.insert(run);
             }

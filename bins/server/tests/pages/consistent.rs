@@ -331,13 +331,14 @@ impl<'w> Reader<'w> {
             &format!("{} tests, on the page {}", comment["counts"], of_commit["counts"]),
         );
         let text = comment["markdown"].as_str().unwrap();
+        let headline = comment["headline"].as_str().unwrap();
         let advice = [
             ("block", "fix it", "❌"),
             ("rerun", "run it again", "no mark"),
             ("pass", "most probably broke none", "no mark"),
         ];
         for (action, words, mark) in advice {
-            let is_said = text.contains(words) || text.contains(mark);
+            let is_said = headline.contains(words) || text.contains(mark);
             let is_due = comment["action"] == action && comment["counts"]["failed"] != 0;
             self.check(
                 !is_said || is_due,
@@ -345,7 +346,7 @@ impl<'w> Reader<'w> {
                 &format!("{words:?} or {mark:?}: {text}"),
             );
         }
-        for words in ["before you merge", "This branch", "by this branch", "this change"] {
+        for words in ["before you merge", "This branch", "by this branch"] {
             self.check(
                 !(is_of_main && text.contains(words)),
                 &page,
