@@ -12,5 +12,6 @@
 mod arrives;
 mod flapping;
 mod interrupted;
+mod month;
 mod slow;
 mod world;
