@@ -545,7 +545,7 @@ impl Text<'_> {
                     .filter(|_| described.error.file.is_some()),
                 title: one_line(&failure.test_name),
                 message: format!("{}{error}", one_line(&failure.explanation)),
-                is_mine: described.is_suspect(),
+                is_mine: failure.action != Action::Pass,
             }
         };
         failed.map(annotation).collect()

@@ -74,11 +74,12 @@ pub fn flaky_list(
         let on_page_tests: Vec<TestOrdinal> = on_page.iter().map(|(_, verdict)| verdict.test).collect();
         let former_names = snapshot.former_names(&on_page_tests)?;
         check_length("former names", former_names.len(), on_page.len())?;
+        let mut owners = owners.lookup();
         let entry = |((test, verdict), last, former_names): (NamedVerdict<'_>, _, _)| {
             let evidence = evidence.remove(&verdict.test);
             let failing_since = stable.failing_since(&history, verdict.test);
             let first_failed_at = first_failures.get(&verdict.test).copied();
-            let ownership = owners.of(test.file_path.as_deref());
+            let ownership = owners.of(test.file_path.as_deref()).clone();
             VerdictEntry {
                 ownership,
                 former_names,

@@ -5,7 +5,7 @@
 //! keeps sending without reading answers makes it loop without waiting. This module bounds each of these.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     io,
     pin::Pin,
     rc::Rc,
@@ -15,12 +15,12 @@ use std::{
 
 use actix_web::{HttpResponse, http::ConnectionType};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf},
     net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
 
-use crate::refusal::Refusal;
+use crate::refusal::{self, Refusal};
 
 /// How long a request may take to arrive, from the first byte after the last answer.
 pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(2);
 /// server or the client has to act next. One task runs all operations.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
-    stream: S,
+    stream: Rc<RefCell<S>>,
     socket: fn(&S) -> &TcpStream,
     answering: Answering,
     deadline: Deadline,
@@ -117,7 +117,22 @@ struct RequestState {
     is_answering: bool,
     /// The number of answers so far.
     number: u64,
+    /// The number of the last answer of which bytes were sent.
+    sent: u64,
+    end: End,
     body: Body,
+}
+
+/// How far the client's side of a connection is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum End {
+    /// The client may send more.
+    #[default]
+    Open,
+    /// The client closed its sending side.
+    Closed,
+    /// The client exceeded a time limit.
+    Overdue,
 }
 
 /// The handling of a request's body.
@@ -183,6 +198,31 @@ impl Answering {
         self.0.get().is_answering
     }
 
+    /// Records that bytes of the current answer were sent.
+    fn note_sent(&self) {
+        let state = self.0.get();
+        self.0.set(RequestState {
+            sent: state.number,
+            ..state
+        });
+    }
+
+    /// Records that the connection ends by its client.
+    fn note_end(&self, end: End) {
+        self.0.set(RequestState { end, ..self.0.get() });
+    }
+
+    /// Whether the protocol layer dropped the connection for its request's body, before a byte of the answer was sent.
+    fn has_broken_body(&self) -> bool {
+        let state = self.0.get();
+        let is_broken = match state.end {
+            End::Open => true,
+            End::Closed => state.body != Body::Ignored,
+            End::Overdue => false,
+        };
+        is_broken && state.sent < state.number
+    }
+
     /// The number of the current answer, or of the last one.
     fn number(&self) -> u64 {
         self.0.get().number
@@ -204,7 +244,7 @@ impl<S> Connection<S> {
     /// Wraps `stream`, which writes to this socket.
     pub(crate) fn new(stream: S, socket: fn(&S) -> &TcpStream) -> Self {
         Self {
-            stream,
+            stream: Rc::new(RefCell::new(stream)),
             socket,
             answering: Answering::default(),
             deadline: Deadline::None,
@@ -214,6 +254,14 @@ impl<S> Connection<S> {
             refusal: RefusalProgress::No,
             read_pauses: ReadPauses::default(),
             dropped: (0, None),
+        }
+    }
+
+    /// The stream, for an answer after the protocol layer has dropped the connection.
+    pub(crate) fn unanswered(&self) -> Unanswered<S> {
+        Unanswered {
+            stream: Rc::clone(&self.stream),
+            answering: self.answering.clone(),
         }
     }
 
@@ -295,13 +343,37 @@ impl<S> Connection<S> {
     }
 
     fn time_out(&self) -> io::Error {
+        self.answering.note_end(End::Overdue);
         if let Deadline::ReadAnswer(_) = self.deadline
             // Otherwise the kernel would continue to send its buffered bytes to this client.
-            && let Err(error) = (self.socket)(&self.stream).set_zero_linger()
+            && let Err(error) = (self.socket)(&self.stream.borrow()).set_zero_linger()
         {
             return error;
         }
         io::ErrorKind::TimedOut.into()
+    }
+}
+
+/// The stream of a connection that may end without an answer.
+pub(crate) struct Unanswered<S> {
+    stream: Rc<RefCell<S>>,
+    answering: Answering,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Unanswered<S> {
+    /// Answers a request whose body broke off. actix-http takes a broken chunk for a lost connection and drops it.
+    pub(crate) async fn refuse(self) {
+        let Some(stream) = Rc::into_inner(self.stream).filter(|_| self.answering.has_broken_body()) else {
+            return;
+        };
+        let mut stream = stream.into_inner();
+        let exchange = async move {
+            stream.write_all(&refusal::of_broken_body()).await?;
+            stream.shutdown().await?;
+            tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+        };
+        // The client may be gone.
+        let _answered = tokio::time::timeout(LINGER_FOR, exchange).await;
     }
 }
 
@@ -311,12 +383,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         while let RefusalProgress::Writing(answer, written) = &mut self.refusal {
             let rest = answer.get(*written..).unwrap_or_default();
             if rest.is_empty() {
-                let shutdown = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
+                let shutdown = ready!(Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx));
                 self.refusal = RefusalProgress::Lingering(Box::pin(sleep_until(Instant::now() + LINGER_FOR)));
                 shutdown?;
                 break;
             }
-            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+            let sent = Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, rest);
+            match sent {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(bytes)) => {
                     *written += bytes;
@@ -335,7 +408,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut dropped = [0; 4_096];
         while end.as_mut().poll(cx).is_pending() {
             let mut buffer = ReadBuf::new(&mut dropped);
-            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+            match Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
                 Poll::Ready(Ok(()) | Err(_)) => break,
                 Poll::Pending => return Poll::Pending,
@@ -355,6 +428,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         let body = self.answering.body();
         if body == Body::Refused && self.has_dropped_the_body() {
             // Reads as if the client had closed the connection, which closes it on this side too.
+            self.answering.note_end(End::Overdue);
             return Poll::Ready(Ok(()));
         }
         if !self.is_busy() || body == Body::Read {
@@ -364,12 +438,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
             return self.pending(cx);
         }
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let read = Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, buffer);
         if read.is_pending() {
             return self.pending(cx);
         }
         let bytes = buffer.filled().len().saturating_sub(before);
-        if bytes > 0 {
+        if bytes == 0 {
+            self.answering.note_end(End::Closed);
+        } else {
             if body == Body::Refused {
                 self.dropped.0 += bytes;
             }
@@ -394,9 +470,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         if !matches!(self.refusal, RefusalProgress::No) {
             return self.poll_refuse(cx).map_ok(|()| bytes.len());
         }
-        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+        let sent = Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, bytes);
+        match sent {
             Poll::Ready(Ok(written)) => {
                 self.note_sent(written);
+                if !bytes.starts_with(b"HTTP/1.1 100 ") {
+                    self.answering.note_sent();
+                }
                 Poll::Ready(Ok(written))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -408,7 +488,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        let flushed = Pin::new(&mut *self.stream.borrow_mut()).poll_flush(cx);
         if flushed.is_pending() {
             self.note_blocked();
             return self.pending(cx);
@@ -418,7 +498,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shutdown = Pin::new(&mut self.stream).poll_shutdown(cx);
+        let shutdown = Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx);
         if shutdown.is_pending() {
             self.note_blocked();
             return self.pending(cx);

@@ -132,6 +132,7 @@ impl Fault {
     }
 }
 
+const DAMAGED: &str = "The stored data of this answer are damaged; the server's operator runs `assay-admin doctor`, which names them.";
 const FAILED: &str = "The server failed to answer; try again later.";
 
 impl Problem {
@@ -170,6 +171,7 @@ impl Problem {
             }
             Self::Overloaded => "The server has more requests than it can answer; try again later.".into(),
             Self::TimedOut | Self::Panicked => FAILED.into(),
+            Self::Store(StoreError::Corrupt { .. }) => DAMAGED.into(),
             Self::Store(error) => Fault::of(error).sentence(kind).into(),
         }
     }

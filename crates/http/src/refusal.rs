@@ -6,9 +6,11 @@
 
 use serde::Serialize;
 
-/// The fault of a refused head. The requested route is not known at that point.
+/// The fault of a refused request. The requested route is not known at that point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HeadFault {
+enum Fault {
+    /// Its body breaks off, or a chunk of it is not valid.
+    BrokenBody,
     /// It is not HTTP, or its target is not a URI.
     Malformed,
     /// It is too long, or has too many fields.
@@ -24,7 +26,7 @@ struct Body {
     code: &'static str,
 }
 
-impl HeadFault {
+impl Fault {
     /// The fault for which the protocol layer uses this status.
     const fn of_status(status: u16) -> Option<Self> {
         match status {
@@ -37,6 +39,10 @@ impl HeadFault {
 
     const fn sentence(self) -> &'static str {
         match self {
+            Self::BrokenBody => {
+                "The body breaks off or is not in the chunked transfer coding: a chunk's size is no hexadecimal \
+                 number, or its line end is missing."
+            }
             Self::Malformed => {
                 "The request line or a header field is not valid HTTP, or the target is \
                  longer than 65,534 bytes; percent-encode spaces and all characters that are not ASCII."
@@ -86,7 +92,7 @@ impl Refusal {
         let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
         let status_line = lines.next()?;
         let status = status_line.split(' ').nth(1)?.parse().ok()?;
-        let body = HeadFault::of_status(status)?.body()?;
+        let body = Fault::of_status(status)?.body()?;
         let mut date = "";
         for line in lines {
             let (name, value) = line.split_once(": ")?;
@@ -97,15 +103,25 @@ impl Refusal {
                 date = value;
             }
         }
-        let mut answer = format!(
-            "{status_line}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-             cache-control: private, no-store\r\nconnection: close\r\ndate: {date}\r\n\r\n",
-            body.len()
-        )
-        .into_bytes();
-        answer.extend_from_slice(&body);
+        let answer = answer(status_line, &format!("date: {date}\r\n"), &body);
         Some(Self { place, answer })
     }
+}
+
+/// The answer to a request with a broken body.
+pub(crate) fn of_broken_body() -> Vec<u8> {
+    let body = Fault::BrokenBody.body().unwrap_or_default();
+    answer("HTTP/1.1 400 Bad Request", "", &body)
+}
+
+/// The last answer of a connection. `date` is a field with its line end, or empty.
+fn answer(status_line: &str, date: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "{status_line}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         cache-control: private, no-store\r\nconnection: close\r\n{date}\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
 }
 
 #[cfg(test)]

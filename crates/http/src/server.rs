@@ -169,8 +169,14 @@ impl<C: Fn(&mut ServiceConfig) + Clone + Send + 'static> Http<C> {
                 extensions.insert(connection.answering());
             })
             .finish(apply_fn_factory(app, answer));
-        apply_fn_factory(service, |connection, service| {
-            PanicLevel::during(Level::Warn, service.call(connection))
+        apply_fn_factory(service, |connection: (Connection<S>, _, _), service| {
+            let unanswered = connection.0.unanswered();
+            let served = PanicLevel::during(Level::Warn, service.call(connection));
+            async move {
+                let served = served.await;
+                unanswered.refuse().await;
+                served
+            }
         })
     }
 }

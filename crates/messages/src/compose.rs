@@ -83,7 +83,7 @@ pub fn changes(
     };
     for group in [
         failures.runs_without_failures(edges, &mut commits)?,
-        recovered(edges, &names, &mut commits)?,
+        recovered(edges, &names, &mut commits, now)?,
         failures.flaky(&mut commits)?,
         failures.new_errors(edges, &names, &mut commits)?,
         of_tests(edges, &names, ChatEvent::TestFlaky, &mut commits)?,
@@ -288,10 +288,23 @@ impl Failures {
             .iter()
             .map(|(run, failure)| is_red(*run, failure))
             .collect();
+        // A message about some tests of an error counts all that failed with it.
+        let of_broken: HashSet<(RunId, &str)> = failures
+            .iter()
+            .filter(|(_, failure)| broken.contains(&failure.test))
+            .filter_map(|(run, failure)| Some((*run, failure.fingerprint.as_deref()?)))
+            .collect();
+        let shares_error: Vec<bool> = failures
+            .iter()
+            .map(|(run, failure)| {
+                let error = failure.fingerprint.as_deref();
+                error.is_some_and(|error| of_broken.contains(&(*run, error)))
+            })
+            .collect();
         let mut tests = HashSet::new();
-        for ((run, failure), is_red) in failures.into_iter().zip(is_red) {
+        for (((run, failure), is_red), shares_error) in failures.into_iter().zip(is_red).zip(shares_error) {
             let of_suite = of_suites.get(&run);
-            let is_broken = broken.contains(&failure.test) || of_suite.is_some() && is_red;
+            let is_broken = broken.contains(&failure.test) || shares_error || of_suite.is_some() && is_red;
             if is_broken || of_suite.is_some() {
                 found.with_failures.insert(run);
             }
@@ -595,17 +608,25 @@ fn is_of_recovered(edge: &Edge, edges: &[Edge]) -> bool {
         && edges.iter().any(is_of_suite)
 }
 
-/// The suites that recovered, with their tests.
-fn recovered(edges: &[Edge], names: &EdgeNames, commits: &mut Commits<'_>) -> Result<Vec<Group>, StoreError> {
+/// The suites that recovered, with the tests that were told broken and pass.
+fn recovered(
+    edges: &[Edge],
+    names: &EdgeNames,
+    commits: &mut Commits<'_>,
+    now: Timestamp,
+) -> Result<Vec<Group>, StoreError> {
     let mut groups = Vec::new();
     for edge in edges {
         let (ChatEvent::RunRecovered, Some(run)) = (edge.event, edge.run) else {
             continue;
         };
-        let repaired: Vec<&Edge> = edges
-            .iter()
-            .filter(|of_test| of_test.suite == edge.suite && is_of_recovered(of_test, edges))
-            .collect();
+        let mut repaired = told_broken(edge, run, commits, now)?;
+        let of_suite = |of_test: &&Edge| of_test.suite == edge.suite && is_of_recovered(of_test, edges);
+        let tests_of_edges = edges.iter().filter(of_suite).filter_map(Edge::test);
+        for test in tests_of_edges {
+            let known = names.tests.iter().find(|(known, _)| *known == test);
+            repaired.extend(known.map(|(test, name)| (*test, test_name(&name.name))));
+        }
         let suite = match edge.suite.is_empty() {
             true => "the suite".to_owned(),
             false => bounded(&edge.suite, NAME_CHARS),
@@ -620,9 +641,60 @@ fn recovered(edges: &[Edge], names: &EdgeNames, commits: &mut Commits<'_>) -> Re
             0 => format!("{suite} passes again on {branch} as of {run}{repaired_tests}"),
             _ => format!("what broke in {suite} is repaired on {branch} as of {run}{repaired_tests}"),
         };
-        groups.push(of_edges(&repaired, names, sentence));
+        groups.push(Group {
+            more: repaired.len().saturating_sub(NAMED_TESTS.0),
+            tests: repaired.into_values().take(NAMED_TESTS.0).collect(),
+            ..line(sentence)
+        });
     }
     Ok(groups)
+}
+
+/// The tests of a suite that were told broken since it failed, that were not told repaired, and that do not fail in the run
+/// with which it recovered. The verdicts say when a message is sent, and not how many tests it is about.
+fn told_broken(
+    recovered: &Edge,
+    run: EdgeRun,
+    commits: &Commits<'_>,
+    now: Timestamp,
+) -> Result<BTreeMap<TestOrdinal, String>, StoreError> {
+    let (reader, project) = (commits.reader, commits.project);
+    let settled = reader.outbox.settled(project.id)?;
+    let of_suite = settled.iter().filter(|edge| edge.suite == recovered.suite);
+    let earlier = of_suite.filter(|edge| edge.run.is_some_and(|of| of.number < run.number));
+    let earlier: Vec<&Edge> = earlier.collect();
+    let Some(began) = earlier
+        .iter()
+        .rposition(|edge| edge.event == ChatEvent::RunFailed)
+    else {
+        return Ok(BTreeMap::new());
+    };
+    let since = earlier.get(began..).unwrap_or_default();
+    let is_broken = |edge: &&&Edge| [ChatEvent::RunFailed, ChatEvent::TestBroken].contains(&edge.event);
+    let told: Vec<Edge> = since
+        .iter()
+        .filter(is_broken)
+        .map(|edge| (*edge).clone())
+        .collect();
+    let told = Failures::read(reader, project, &told, now)?.broken;
+    let of_run = Edge {
+        event: ChatEvent::RunFailed,
+        ..recovered.clone()
+    };
+    let still = Failures::read(reader, project, &[of_run], now)?;
+    let flaky = still.flaky.iter().map(|(_, failure)| failure.test);
+    let mut others: HashSet<TestOrdinal> = still
+        .broken
+        .iter()
+        .map(|failure| failure.test)
+        .chain(flaky)
+        .collect();
+    let resolved = since.iter().filter(|edge| edge.event == ChatEvent::TestResolved);
+    others.extend(resolved.filter_map(|edge| edge.test()));
+    let repaired = told.into_iter().filter(|failure| !others.contains(&failure.test));
+    Ok(repaired
+        .map(|failure| (failure.test, test_name(&failure.test_name)))
+        .collect())
 }
 
 /// The first sentence, and the number of changes that it does not say. `sum` is the sentence of several groups.

@@ -6,9 +6,16 @@
     reason = "a test that cannot go on should stop"
 )]
 
-use std::{io::Write as _, time::Duration};
+use std::{
+    io::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use assay_reports::{Format, KnownFiles, Options, ReadError, Report, SourceFile};
+use assay_reports::{Format, KnownFiles, Memory, Options, ReadError, Report, SourceFile};
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -219,4 +226,190 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
     )
     .unwrap();
     assert_eq!(report.tests.len(), 800);
+    held_memory_is_charged();
+}
+
+/// The memory that a reading takes from its caller.
+#[derive(Debug, Default)]
+struct Charged {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Memory for Charged {
+    fn take(&self, bytes: usize) -> bool {
+        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(now, Ordering::Relaxed);
+        true
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Texts of some MiB in each format: what the reader holds is charged.
+fn held_memory_is_charged() {
+    let entities = "&#65;&lt;".repeat(1 << 18);
+    let escapes = r"\u0041\n".repeat(1 << 18);
+    let plain = "long output ".repeat(1 << 17);
+    let element = |text: &str| -> Vec<(Format, String)> {
+        vec![
+            (
+                Format::Junit,
+                format!(
+                    "<testsuite><testcase name='a'><failure message='{text}'>{text}</failure><system-out>{text}</system-out></testcase></testsuite>"
+                ),
+            ),
+            (
+                Format::Testng,
+                format!(
+                    "<testng-results><class name='c'><test-method name='a' status='FAIL'><exception class='E'><message>{text}</message><full-stacktrace>{text}</full-stacktrace></exception></test-method></class></testng-results>"
+                ),
+            ),
+            (
+                Format::Robot,
+                format!(
+                    "<robot><suite name='s'><test name='a'><kw><msg>{text}</msg></kw><status status='FAIL'>{text}</status></test></suite></robot>"
+                ),
+            ),
+            (
+                Format::Trx,
+                format!(
+                    "<TestRun><UnitTestResult testName='a' outcome='Failed'><Output><StdOut>{text}</StdOut><ErrorInfo><Message>{text}</Message><StackTrace>{text}</StackTrace></ErrorInfo></Output></UnitTestResult></TestRun>"
+                ),
+            ),
+            (
+                Format::Nunit,
+                format!(
+                    "<test-run><test-case fullname='a.b' result='Failed'><output>{text}</output><failure><message>{text}</message><stack-trace>{text}</stack-trace></failure></test-case></test-run>"
+                ),
+            ),
+            (
+                Format::Xunit,
+                format!(
+                    "<assemblies><assembly><test name='a' result='Fail'><output>{text}</output><failure><message>{text}</message><stack-trace>{text}</stack-trace></failure></test></assembly></assemblies>"
+                ),
+            ),
+            (
+                Format::Ctest,
+                format!(
+                    "<Site><Testing><Test Status='failed'><Name>a</Name><Results><Measurement><Value>{text}</Value></Measurement></Results></Test></Testing></Site>"
+                ),
+            ),
+        ]
+    };
+    let object = |text: &str| -> Vec<(Format, String)> {
+        vec![
+            (
+                Format::Ctrf,
+                format!(
+                    r#"{{"results":{{"tool":{{}},"tests":[{{"name":"a","status":"failed","message":"{text}","trace":"{text}","stdout":["{text}","{text}"],"stderr":["{text}"]}}]}}}}"#
+                ),
+            ),
+            (
+                Format::Ctrf,
+                format!(
+                    r#"{{"results":{{"tool":{{}},"tests":[{{"name":"a","status":"failed","stdout":[{}"x"]}}]}}}}"#,
+                    "\"line\",".repeat(text.len() / 7)
+                ),
+            ),
+            (
+                Format::Playwright,
+                format!(
+                    r#"{{"config":{{}},"suites":[{{"specs":[{{"title":"a","tests":[{{"results":[{{"status":"failed","stdout":[{{"text":"{text}"}}],"errors":[{{"message":"{text}","stack":"{text}"}}]}}]}}]}}]}}]}}"#
+                ),
+            ),
+            (
+                Format::Jest,
+                format!(
+                    r#"{{"testResults":[{{"name":"a","message":"{text}","assertionResults":[{{"title":"a","status":"failed","failureMessages":["{text}"]}}]}}]}}"#
+                ),
+            ),
+            (
+                Format::Mocha,
+                format!(
+                    r#"{{"stats":{{}},"passes":[],"tests":[{{"fullTitle":"a","err":{{"message":"{text}","stack":"{text}"}}}}]}}"#
+                ),
+            ),
+            (
+                Format::Mochawesome,
+                format!(
+                    r#"{{"stats":{{}},"results":[{{"tests":[{{"title":"a","fail":true,"err":{{"message":"{text}","estack":"{text}"}}}}]}}]}}"#
+                ),
+            ),
+            (
+                Format::Cucumber,
+                format!(
+                    r#"[{{"uri":"a","elements":[{{"name":"a","steps":[{{"result":{{"status":"failed","error_message":"{text}"}}}}]}}]}}]"#
+                ),
+            ),
+            (
+                Format::PytestJson,
+                format!(
+                    r#"{{"exitcode":1,"root":"/r","tests":[{{"nodeid":"a","outcome":"failed","call":{{"outcome":"failed","stdout":"{text}","longrepr":"{text}"}}}}]}}"#
+                ),
+            ),
+            (
+                Format::Rspec,
+                format!(
+                    r#"{{"summary":{{}},"examples":[{{"full_description":"a","status":"failed","exception":{{"message":"{text}","backtrace":["{text}"]}}}}]}}"#
+                ),
+            ),
+            (
+                Format::Karate,
+                format!(
+                    r#"{{"name":"f","scenarioResults":[{{"name":"a","failed":true,"error":"{text}"}}]}}"#
+                ),
+            ),
+            (
+                Format::Libtest,
+                format!("{{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a\",\"stdout\":\"{text}\"}}\n"),
+            ),
+            (
+                Format::Dart,
+                format!(
+                    "{{\"test\":{{\"id\":1,\"name\":\"a\"}},\"type\":\"testStart\"}}\n{{\"testID\":1,\"type\":\"print\",\"message\":\"{text}\"}}\n{{\"testID\":1,\"error\":\"{text}\",\"type\":\"error\"}}\n{{\"testID\":1,\"result\":\"error\",\"type\":\"testDone\"}}\n"
+                ),
+            ),
+            (
+                Format::Go,
+                format!(
+                    "{{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"a\",\"Output\":\"{text}\"}}\n{{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"a\"}}\n"
+                ),
+            ),
+        ]
+    };
+    let mut reports = element(&entities);
+    reports.extend(element(&plain));
+    reports.extend(object(&escapes));
+    reports.extend(object(&plain));
+    let mut beyond = Vec::new();
+    for (format, text) in reports {
+        let bytes = text.len();
+        let files = vec![file("r", text)];
+        let charged = Arc::new(Charged::default());
+        let memory: Arc<dyn Memory> = Arc::<Charged>::clone(&charged);
+        let options = Options {
+            format: Some(format),
+            memory: Some(&memory),
+            ..Options::default()
+        };
+        MEMORY.reset_peak_usage();
+        let before = MEMORY.current_usage();
+        let report = assay_reports::read(files, &options);
+        let (peak, charged) = (MEMORY.peak_usage() - before, charged.most.load(Ordering::Relaxed));
+        let cost = format!(
+            "{format}: {} KiB took {} KiB, charged {} KiB",
+            bytes >> 10,
+            peak >> 10,
+            charged >> 10
+        );
+        eprintln!("{cost}");
+        if peak > charged + (2 << 20) {
+            beyond.push(cost);
+        }
+        drop(report);
+    }
+    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
 }

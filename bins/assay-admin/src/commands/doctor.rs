@@ -3,6 +3,7 @@
 use crate::doctor::{Check, Checked, Status, address};
 use anyhow::bail;
 use assay_cli_terminal::output;
+use assay_flakiness::Engine;
 use clap::Args;
 use serde_json::json;
 
@@ -23,7 +24,8 @@ Exit status: 0 if everything works or there are only warnings, else 1. With --st
 /// Checks the database and its version, the schema, roles and rights, clocks, sizes, and read keys that are about to
 /// expire. Checks results past their retention, stale verdicts, and messages that were not delivered. Checks the private database's state and disk,
 /// and Redis where it is used. Asks the address of the installation for pages, API and ingest listener, and whether a proxy
-/// refuses a report of the largest size. Changes nothing. Checks that the connected role has no rights for are named and do not
+/// refuses a report of the largest size. Imports a report, reads, sends and marks as the connected role's programs do, in a
+/// transaction that is rolled back, and names the GRANT of each right that is missing. Changes nothing. Checks that the connected role has no rights for are named and do not
 /// fail.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -79,6 +81,7 @@ fn check_all(global: &Global) -> Vec<Check> {
             is_private,
             options: database::options(),
             clock: clock::now,
+            judge: &Engine::default(),
         })
     };
     if let Some(url) = global.database_url() {

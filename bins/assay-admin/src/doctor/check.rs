@@ -70,10 +70,7 @@ impl Check {
 
     /// A check that could not be made, and why.
     pub(crate) fn unanswered(check: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
-        let mut reasons: Vec<_> = chain(error).map(|error| one_line(&error.to_string())).collect();
-        // Some errors repeat the message of their cause.
-        reasons.dedup();
-        Self::fail(check, reasons.join(": "), "")
+        Self::fail(check, reasons(error), "")
     }
 
     /// The check as lines: status, subject, findings, then next steps.
@@ -97,6 +94,14 @@ impl Check {
         }
         text
     }
+}
+
+/// An error and its causes on one line.
+pub(crate) fn reasons(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut reasons: Vec<_> = chain(error).map(|error| one_line(&error.to_string())).collect();
+    // Some errors repeat the message of their cause.
+    reasons.dedup();
+    reasons.join(": ")
 }
 
 /// An error and its causes.

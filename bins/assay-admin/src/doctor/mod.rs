@@ -5,11 +5,12 @@ pub(crate) mod advice;
 mod check;
 pub(crate) mod clocks;
 mod messages;
+mod rehearsal;
 mod server;
 mod stored;
 mod surroundings;
 
-use assay_domain::{store::StoreError, timestamp::Timestamp};
+use assay_domain::{store::StoreError, timestamp::Timestamp, verdict::Judge};
 use assay_repository::{Database, Inspection, PoolOptions};
 
 pub(crate) use check::{Check, Status};
@@ -25,9 +26,12 @@ pub(crate) struct Checked<'a> {
     pub(crate) options: PoolOptions,
     /// Reads this machine's clock.
     pub(crate) clock: fn() -> Timestamp,
+    /// The engine.
+    pub(crate) judge: &'a dyn Judge,
 }
 
-/// All checks of a database, as far as it can be reached and its role may read it. Changes nothing.
+/// All checks of a database, as far as it can be reached and its role may read it. Changes nothing: what the role must do
+/// is done in a transaction that is rolled back.
 pub(crate) fn database(checked: &Checked<'_>) -> Vec<Check> {
     let mut inspection = match Inspection::connect(checked.url) {
         Ok(inspection) => inspection,
@@ -58,6 +62,14 @@ pub(crate) fn database(checked: &Checked<'_>) -> Vec<Check> {
     if let Ok(facts) = &facts {
         let sizes = server::sizes(facts, &mut inspection);
         checks.push(check_or_failure("size", sizes.as_ref().map(Check::clone)));
+    }
+    let is_behind = comparison
+        .as_ref()
+        .is_ok_and(|comparison| !comparison.pending.is_empty());
+    let is_writable = facts.is_ok_and(|facts| !facts.is_standby);
+    if is_writable && !checked.is_private && !is_behind {
+        let rights = rehearsal::check(&mut inspection, checked);
+        checks.push(check_or_failure("rights", rights.as_ref().map(Check::clone)));
     }
     // Stored data can only be read with the schema of this program.
     if comparison.is_ok_and(|comparison| comparison.pending.is_empty()) {

@@ -13,7 +13,7 @@ const OLDEST: i32 = 15;
 pub(crate) const SERVER_ROLE: &str = "assay_server";
 const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester", "assay_notifier"];
 /// The advice that restores the rights of these roles, for the owner of the tables.
-const GRANT: &str = "SELECT assay_grant_roles();";
+pub(crate) const GRANT: &str = "SELECT assay_grant_roles();";
 /// The difference between two clocks from which a warning is given, in milliseconds.
 const SKEW_NOTED_MS: i64 = 2_000;
 

@@ -141,7 +141,7 @@ pub(crate) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
 /// Whether every project's verdicts are current and sound.
 pub(crate) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
     let projects = inspection.projects()?;
-    let BlockCounts { blocks: _, unsound } = inspection.verdicts()?;
+    let BlockCounts { unsound, .. } = inspection.verdicts()?;
     let verdicts = match unsound {
         0 => verdicts(&projects, now),
         _ => verdicts(&projects, now).with_finding(
@@ -153,7 +153,7 @@ pub(crate) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Ve
             "assay-admin rebuild",
         ),
     };
-    Ok(vec![verdicts, packs(&projects)])
+    Ok(vec![verdicts, packs(&projects, &inspection.unreadable_packs()?)])
 }
 
 fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
@@ -195,6 +195,7 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
 /// Whether the blocks of results are sound, and the errors of attempts are there.
 pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> {
     let (results, errors) = (inspection.blocks()?, inspection.errors()?);
+    let attempts = inspection.attempts()?;
     let number = |number, what| count(u64::try_from(number).unwrap_or_default(), what);
     let mut check = Check::ok(
         "results",
@@ -203,8 +204,23 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
     if results.unsound > 0 {
         check = check.with_finding(
             Status::Fail,
-            format!("{} cannot be read", number(results.unsound, "block")),
+            format!(
+                "{} cannot be read, one of {}",
+                number(results.unsound, "block"),
+                results.example.unwrap_or_default()
+            ),
             "restore the table result_block from a backup, or import the reports again",
+        );
+    }
+    if attempts.unsound > 0 {
+        check = check.with_finding(
+            Status::Fail,
+            format!(
+                "{} with a status that does not exist, one of {}",
+                number(attempts.unsound, "attempt"),
+                attempts.example.unwrap_or_default()
+            ),
+            "restore the table attempt from a backup, or import the reports again",
         );
     }
     if errors.unsound > 0 {
@@ -217,7 +233,7 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
     Ok(check)
 }
 
-fn packs(projects: &[ProjectState]) -> Check {
+fn packs(projects: &[ProjectState], unreadable: &[String]) -> Check {
     let missing: Vec<_> = projects
         .iter()
         .filter(|project| project.without_pack > 0)
@@ -236,7 +252,14 @@ fn packs(projects: &[ProjectState]) -> Check {
             "assay-admin rebuild",
         );
     }
-    check
+    for run in unreadable.iter().take(NAMED) {
+        let found = format!("the pack of {run}; verdicts leave the run out");
+        check = check.with_finding(Status::Fail, found, "assay-admin rebuild");
+    }
+    match unreadable.len().saturating_sub(NAMED) {
+        0 => check,
+        more => check.with_finding(Status::Fail, format!("and {more} more packs"), ""),
+    }
 }
 
 fn to_u64(number: usize) -> u64 {

@@ -165,6 +165,7 @@ fn damaged_blocks_of_results_are_reported() {
     let present = |bits: &str| format!("present = decode(rpad('{bits}', 128, '0'), 'hex')");
     for damage in [
         "status = '\\x00'",
+        "status = '\\x0063'",
         "duration_ms = '{}'",
         "attempts = '{1}'",
         "block = 1",
@@ -177,7 +178,7 @@ fn damaged_blocks_of_results_are_reported() {
             "CREATE TABLE kept AS SELECT * FROM result_block; UPDATE result_block SET {damage}"
         ));
         assert_eq!(results()["status"], "fail", "{damage}");
-        assert_contains(&results(), "1 block cannot be read");
+        assert_contains(&results(), "1 block cannot be read, one of run 1 of \\\"web\\\"");
         world.database.execute(
             "DELETE FROM result_block; INSERT INTO result_block SELECT * FROM kept; DROP TABLE kept",
         );
@@ -186,6 +187,15 @@ fn damaged_blocks_of_results_are_reported() {
         .database
         .execute(&format!("UPDATE result_block SET {}", present("03")));
     assert_eq!(results()["status"], "ok");
+    world.database.execute("UPDATE attempt SET status = 9");
+    assert_contains(
+        &results(),
+        "1 attempt with a status that does not exist, one of run 1 of",
+    );
+    world.database.execute("UPDATE run_pack SET pack = '\\x01'");
+    let packs = check(&doctor(&world.cli).1, "packs").clone();
+    assert_eq!(packs["status"], "fail");
+    assert_contains(&packs, "the pack of run 1 of \\\"web\\\": it ends too early");
 }
 
 #[test]

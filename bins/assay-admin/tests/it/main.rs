@@ -18,6 +18,7 @@ mod import;
 mod private;
 mod prune;
 mod references;
+mod rights;
 mod setup;
 mod shells;
 mod sources;

@@ -13,4 +13,5 @@ mod answers;
 mod delivery;
 mod encrypted;
 mod hours;
+mod month;
 mod program;

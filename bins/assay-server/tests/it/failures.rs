@@ -52,6 +52,53 @@ fn failure_of<'a>(body: &'a Value, test: &str) -> &'a Value {
 }
 
 #[test]
+fn damage_of_one_run_takes_no_other_answer_away() {
+    let (world, runs) = world_with_failures();
+    let failures = format!("/runs/{}/failures", runs[14]);
+    let before = world.get(&failures);
+    let others = [
+        "/flaky".to_owned(),
+        "/runs?days=30".to_owned(),
+        "/tests/cart%20%3E%20adds".to_owned(),
+        "/tests/cart%20%3E%20wobbles/status".to_owned(),
+        format!("/runs/{}/failures", runs[13]),
+    ];
+    for (damage, is_lost) in [
+        ("UPDATE run_pack SET pack = '\\x01' WHERE run_number = 15", false),
+        (
+            "UPDATE result_block SET status = '\\x01' WHERE run_number = 15",
+            true,
+        ),
+        (
+            "UPDATE result_block SET status = '\\x0909090909' WHERE run_number = 15",
+            true,
+        ),
+    ] {
+        world.database.execute(damage);
+        // Another process: the first one has read the results.
+        let server = assay_testkit::Server::start(world.database.url());
+        let get = |path: &str| server.client().get(&world.path(path), Some(&world.key));
+        for path in &others {
+            let answer = get(path);
+            assert!(answer.status == 200, "{damage}, {path}: {}", answer.text());
+        }
+        let answer = get(&failures);
+        if is_lost {
+            assert!(
+                answer.status == 500 && answer.text().contains("are damaged"),
+                "{}",
+                answer.text()
+            );
+        } else {
+            for test in ["adds", "gone", "mails", "wobbles"] {
+                let cause = |body| failure_of(body, test)["cause"].clone();
+                assert_eq!(cause(&answer.json()), cause(&before), "{test}");
+            }
+        }
+    }
+}
+
+#[test]
 fn each_failure_has_its_cause_and_the_run_its_gate() {
     let (world, runs) = world_with_failures();
     let body = world.get(&format!("/runs/{}/failures", runs[14]));

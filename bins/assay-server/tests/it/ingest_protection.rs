@@ -107,6 +107,31 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
                 "{answer}"
             );
         });
+        // No chunk with its line ends. A client that closes its half gets the same answer.
+        for (body, closes) in [
+            "zz\r\n",
+            "2\r\n<axx",
+            "3\n<a>",
+            "fffffffffffffffff\r\n",
+            "3\r\n<a>\r\nx",
+            "0\r\n\rx",
+            "3;\u{1}\r\n",
+        ]
+        .into_iter()
+        .flat_map(|body| [(body, false), (body, true)])
+        {
+            let ingest = &ingest;
+            scope.spawn(move || {
+                let head = head(&ingest.key, "Transfer-Encoding: chunked\r\n");
+                let answer = exchange(client, &format!("{head}{body}"), |stream| {
+                    if closes {
+                        stream.shutdown(std::net::Shutdown::Write).unwrap();
+                    }
+                });
+                assert!(answer.starts_with("HTTP/1.1 400 "), "{body:?}: {answer:?}");
+                assert!(answer.contains("chunked transfer coding"), "{body:?}: {answer}");
+            });
+        }
         scope.spawn(|| {
             // The name of a field is wrong, and the rest of the body does not come.
             let multipart = "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: 100000\r\n";

@@ -156,6 +156,17 @@ fn the_importers_login_imports_and_sees_no_key() {
     importer.import_cases(15, &[("sums", true)], &["--run-key", "s", "--shard", "2/2"]);
     assert_eq!(importer.get("/runs?days=90")["total"], 4);
 
+    // It creates the weeks around the clock of Postgres, and the free part of any other year.
+    let partitions = "SELECT name FROM partition";
+    let before = importer.world.database.texts(partitions).len();
+    let weeks = "SELECT assay_create_partition('2031-01-01'::timestamptz + week * interval '7 days', \
+        '2031-01-01'::timestamptz + week * interval '7 days') FROM generate_series(0, 40) AS week";
+    PgConnection::establish(&login.url())
+        .unwrap()
+        .batch_execute(weeks)
+        .unwrap();
+    assert_eq!(importer.world.database.texts(partitions).len(), before + 1);
+
     for sql in WRITES {
         assert_eq!(
             login.is_allowed(sql),

@@ -10,21 +10,29 @@ struct Reader<'w> {
     browser: Browser,
     api: &'w Client,
     key: String,
+    /// The key that asks for comments. In the demonstration, only the first project has one.
+    ingest_key: Option<String>,
     project: String,
     contradictions: Vec<String>,
-    /// The pages that were compared, by kind: runs of the stable branch, other runs, tests that fail on the stable branch.
-    seen: [usize; 3],
+    /// What was compared, by kind: runs of the stable branch, other runs, tests that fail on the stable branch, comments.
+    seen: [usize; 4],
 }
 
 impl<'w> Reader<'w> {
-    fn new(browser: Browser, api: &'w Client, key: &str, project: &str) -> Self {
+    fn new(
+        browser: Browser,
+        api: &'w Client,
+        (key, ingest_key): (&str, Option<String>),
+        project: &str,
+    ) -> Self {
         Self {
             browser,
             api,
             key: key.to_owned(),
+            ingest_key,
             project: project.to_owned(),
             contradictions: Vec::new(),
-            seen: [0; 3],
+            seen: [0; 4],
         }
     }
 
@@ -269,6 +277,16 @@ impl<'w> Reader<'w> {
             &format!("the tool says {}, the API {action}", of_tool["gate"]),
         );
         let of_run = self.api(&format!("/runs/{id}/failures?limit=200"));
+        self.check_comment(id, run["branch"] == "main", &of_commit);
+        let of_tool = self.tool(&serde_json::json!({"project": self.project, "run": id}));
+        self.check(
+            of_tool["gate"]["action"] == of_run["gate"]["action"],
+            &page,
+            &format!(
+                "the tool says {} of run {id}, the API {}",
+                of_tool["gate"], of_run["gate"]
+            ),
+        );
         for answer in [&of_commit, &of_run] {
             let failed = answer["failures"].as_array().unwrap().iter();
             let failed = failed.map(|failure| failure.get("failure").unwrap_or(failure));
@@ -282,6 +300,73 @@ impl<'w> Reader<'w> {
                 !is_whole || agrees,
                 &page,
                 &format!("{} of {actions:?}", answer["gate"]),
+            );
+        }
+    }
+
+    /// The comment that a job posts for the run has the action, the counts and the failures of the page of its commit.
+    fn check_comment(&mut self, run: &str, is_of_main: bool, of_commit: &Value) {
+        let Some(ingest_key) = &self.ingest_key else {
+            return;
+        };
+        let authorization = format!("Bearer {ingest_key}");
+        let headers = [("Authorization", authorization.as_str())];
+        let request = serde_json::json!({ "runId": run });
+        let answer = self.api.post_json("/ingest/v1/comments", &headers, &request);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let comment = answer.json();
+        self.seen[3] += 1;
+        let page = format!("the comment on {}", comment["revision"]);
+        for field in ["action", "mine"] {
+            let (said, known) = (&comment[field], &of_commit["gate"][field]);
+            self.check(
+                said == known,
+                &page,
+                &format!("{field} is {said}, on the page {known}"),
+            );
+        }
+        self.check(
+            comment["counts"] == of_commit["counts"],
+            &page,
+            &format!("{} tests, on the page {}", comment["counts"], of_commit["counts"]),
+        );
+        let text = comment["markdown"].as_str().unwrap();
+        let headline = comment["headline"].as_str().unwrap();
+        let advice = [
+            ("block", "fix it", "❌"),
+            ("rerun", "run it again", "no mark"),
+            ("pass", "most probably broke none", "no mark"),
+        ];
+        for (action, words, mark) in advice {
+            let is_said = headline.contains(words) || text.contains(mark);
+            let is_due = comment["action"] == action && comment["counts"]["failed"] != 0;
+            self.check(
+                !is_said || is_due,
+                &page,
+                &format!("{words:?} or {mark:?}: {text}"),
+            );
+        }
+        for words in ["before you merge", "This branch", "by this branch"] {
+            self.check(
+                !(is_of_main && text.contains(words)),
+                &page,
+                &format!("{words:?} on the stable branch"),
+            );
+        }
+        let failures = of_commit["failures"].as_array().unwrap().iter();
+        let failures: Vec<&Value> = failures
+            .map(|failure| failure.get("failure").unwrap_or(failure))
+            .collect();
+        for annotation in comment["annotations"].as_array().unwrap() {
+            let of_title = failures
+                .iter()
+                .find(|failure| annotation["title"] == failure["testName"]);
+            let Some(failure) = of_title else { continue };
+            let is_mine = failure["action"] != "pass";
+            self.check(
+                annotation["isMine"] == is_mine,
+                &page,
+                &format!("{annotation} is of {failure}"),
             );
         }
     }
@@ -338,7 +423,7 @@ impl<'w> Reader<'w> {
         );
     }
 
-    fn read(mut self) -> [usize; 3] {
+    fn read(mut self) -> [usize; 4] {
         self.read_overview();
         self.read_tests();
         self.read_runs();
@@ -356,7 +441,11 @@ fn no_page_of_the_demonstration_contradicts_another() {
     let front = free_address();
     let mut server = crate::demo::Demonstration(Server::launch(
         command,
-        &[("ASSAY_FRONT_LISTEN", &front), ("ASSAY_RATE_LIMIT", "0")],
+        &[
+            ("ASSAY_FRONT_LISTEN", &front),
+            ("ASSAY_INGEST_LISTEN", "same"),
+            ("ASSAY_RATE_LIMIT", "0"),
+        ],
     ));
     server.0.ready();
     server.0.wait_for_log("Stop with Ctrl-C.");
@@ -367,14 +456,17 @@ fn no_page_of_the_demonstration_contradicts_another() {
         .find(|line| line.starts_with("http") && line.contains("/login#"))
         .unwrap();
     let (_, key) = link.split_once("/login#").unwrap();
+    let (_, reports) = log.split_once("Reports are taken on ").unwrap();
+    let ingest_key = reports.split("Bearer ").nth(1).unwrap().split('\'').next();
+    let mut ingest_key = ingest_key.map(str::to_owned);
     let projects = server.0.client().get("/api/v1/projects", Some(key)).json();
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     for project in projects["projects"].as_array().unwrap() {
         let browser = Browser::start(Scripts::On);
         browser.open(link);
         browser.until("return location.pathname === '/'");
         let project = project["id"].as_str().unwrap();
-        let of_project = Reader::new(browser, server.0.client(), key, project).read();
+        let of_project = Reader::new(browser, server.0.client(), (key, ingest_key.take()), project).read();
         for (seen, more) in seen.iter_mut().zip(of_project) {
             *seen += more;
         }
@@ -461,7 +553,9 @@ fn read_generated(seed: u64, is_broken: impl Fn(u64, u64) -> bool) {
             }
         }
     }
-    let server = Server::start_with_front(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let server = Server::start_on_one_address(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let ingest_key = world.cli.json(&["key", "create-ingest", "--project", "web"])["key"].take();
+    let ingest_key = ingest_key.as_str().map(str::to_owned);
     let served: ServedWorld = world.served_by(server);
     let front = served.server.front();
     let browser = Browser::start(Scripts::On);
@@ -470,6 +564,12 @@ fn read_generated(seed: u64, is_broken: impl Fn(u64, u64) -> bool) {
     browser.click("button.main");
     browser.until("return location.pathname !== '/login'");
     let project = served.project.clone();
-    let seen = Reader::new(browser, served.server.client(), &served.key, &project).read();
+    let seen = Reader::new(
+        browser,
+        served.server.client(),
+        (&served.key, ingest_key),
+        &project,
+    )
+    .read();
     assert!(seen.iter().all(|pages| *pages > 0), "{seen:?}");
 }

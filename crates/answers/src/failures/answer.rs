@@ -1,5 +1,6 @@
 //! The answer about the failures of a run.
 
+use assay_domain::owners::Lookup;
 use assay_domain::owners::Owners;
 use assay_domain::{
     attempt::AttemptStatus,
@@ -102,7 +103,7 @@ impl ExplainedFailure {
         failure: &JudgedFailure,
         knowledge: Knowledge,
         stored: StoredFacts,
-        (error, owners, actions): (Option<&ErrorName>, &Owners, &Actions),
+        (error, owners, actions): (Option<&ErrorName>, &mut Lookup<'_>, &Actions),
     ) -> Self {
         let JudgedFailure {
             cause,
@@ -131,7 +132,7 @@ impl ExplainedFailure {
             title: error.map(|error| error.title.clone()),
             runs_elsewhere: *runs_elsewhere,
             first_failed_at: stored.first_failed_at,
-            ownership: owners.of(name.file_path.as_deref()),
+            ownership: owners.of(name.file_path.as_deref()).clone(),
         }
     }
 }

@@ -21,7 +21,8 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use super::{Actions, ExplainedFailure, own_new_tests, runs_elsewhere};
 use crate::owners;
 
-/// The runs of a window with this run, and whether it was added because it counts in no verdict.
+/// The runs of a window with this run, and whether it was added because it counts in no verdict or its
+/// pack is damaged.
 pub(crate) fn window_with(
     snapshot: &mut dyn Snapshot,
     run: &FailedRun,
@@ -120,6 +121,7 @@ impl UnpagedFailures {
         let on_page = || selected.iter().skip(offset).take(per_page);
         let tests: Vec<TestOrdinal> = on_page().map(|failure| failure.cause.test).collect();
         let facts = snapshot.stored_facts(&tests)?;
+        let mut owners = self.owners.lookup();
         let entries = on_page().map(|failure| {
             let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
             let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
@@ -128,7 +130,7 @@ impl UnpagedFailures {
                 failure,
                 knowledge,
                 facts,
-                (error, &self.owners, &self.judged.actions),
+                (error, &mut owners, &self.judged.actions),
             )
         });
         Ok((page, entries.collect()))

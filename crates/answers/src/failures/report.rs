@@ -180,6 +180,7 @@ impl<'r> Overlay<'r> {
             .collect();
         let facts = snapshot.stored_facts(&known_tests)?;
         let owners = owners::in_window(snapshot, self.window)?;
+        let mut owners = owners.lookup();
         let failures = causes.into_iter().filter_map(|cause| {
             let (test, outcome) = tests.get(&cause.test)?;
             let final_status = FinalStatus {
@@ -194,7 +195,7 @@ impl<'r> Overlay<'r> {
                 &judged,
                 Knowledge::AtTheTime,
                 facts,
-                (error, &owners, &actions),
+                (error, &mut owners, &actions),
             ))
         });
         let failures = failures.collect();

@@ -18,6 +18,10 @@ pub const PLACES: [&str; 4] = [
     "docs/CODEOWNERS",
 ];
 
+/// Most comparisons of one lookup with further files of a name. Files beyond it that may mean several are ambiguous, so that
+/// no list of files takes a page away: 4,000 rules for each of a thousand files of a name, for each test.
+const MOST_COMPARISONS: usize = 20_000;
+
 /// The owners of files.
 #[derive(Debug, Default)]
 pub struct Owners {
@@ -54,18 +58,30 @@ impl Owners {
         Lookup {
             owners: self,
             known: HashMap::new(),
+            comparisons: MOST_COMPARISONS,
         }
     }
 
     /// The owners of a file as a report names it. A test without a file has none.
     pub fn of(&self, file: Option<&str>) -> Ownership {
+        self.lookup().of(file).clone()
+    }
+
+    /// The same with at most so many comparisons with further files of its name.
+    fn within(&self, comparisons: &mut usize, file: Option<&str>) -> Ownership {
         let file = file.filter(|_| !self.is_empty()).and_then(relative);
         let Some(file) = file else {
             return Ownership::default();
         };
         let meant = self.candidates.meant(&file);
         let mut owners: Option<&[String]> = None;
-        for path in meant.paths {
+        for (place, path) in meant.paths.into_iter().enumerate() {
+            if place > 0 {
+                let Some(left) = comparisons.checked_sub(1) else {
+                    return ambiguous();
+                };
+                *comparisons = left;
+            }
             let of_path = self.rules.owners(&path);
             match owners {
                 Some(owners) if owners != of_path => return ambiguous(),
@@ -109,6 +125,8 @@ fn relative(path: &str) -> Option<String> {
 pub struct Lookup<'a> {
     owners: &'a Owners,
     known: HashMap<String, Ownership>,
+    /// The comparisons with further files of a name that are left.
+    comparisons: usize,
 }
 
 impl Lookup<'_> {
@@ -117,7 +135,8 @@ impl Lookup<'_> {
         let owners = self.owners;
         let key = file.unwrap_or_default();
         if !self.known.contains_key(key) {
-            self.known.insert(key.to_owned(), owners.of(file));
+            let ownership = owners.within(&mut self.comparisons, file);
+            self.known.insert(key.to_owned(), ownership);
         }
         self.known.entry(key.to_owned()).or_default()
     }
@@ -197,6 +216,27 @@ mod tests {
         let owners = owners("* @all\n", &files.join("\n"));
         assert_eq!(names(&owners.of(Some("x.ts"))), "ambiguous");
         assert_eq!(names(&owners.of(Some("7/x.ts"))), "@all");
+    }
+
+    #[test]
+    fn a_lookup_compares_a_bounded_number_of_files() {
+        let files: Vec<String> = (0..900).map(|number| format!("{number}/x.ts")).collect();
+        let owners = owners("* @all\n/7/ @seven\n", &files.join("\n"));
+        let mut lookup = owners.lookup();
+        // New files of the root may be in each folder, and the folder 7 is compared last.
+        let (mut compared, mut ambiguous) = (0, 0);
+        for number in 0..10_000 {
+            let found = lookup.of(Some(&format!("new {number}.ts")));
+            ambiguous += usize::from(found.owners_ambiguous);
+            compared += 1;
+        }
+        assert_eq!((compared, ambiguous), (10_000, 10_000));
+        assert_eq!(lookup.comparisons, 0);
+        assert_eq!(
+            names(lookup.of(Some("7/x.ts"))),
+            "@seven",
+            "an exact path costs no comparison"
+        );
     }
 
     #[test]

@@ -264,8 +264,8 @@ pub trait Snapshot {
     /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;
 
-    /// A run that does not count in verdicts, as the engine reads it. [`Self::observations`] leaves such runs out. None
-    /// for a run that counts.
+    /// A run that [`Self::observations`] leaves out, because it does not count in verdicts or its pack is damaged, as the
+    /// engine reads it. None if it was deleted.
     fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError>;
 
     /// The names of these tests with their final results in a run, in the same order.

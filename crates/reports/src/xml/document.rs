@@ -45,6 +45,10 @@ pub(crate) const RESULT: usize = 512;
 /// Reads a file. Fails if it has another root, is broken or too large, or is cut off before its first whole result. A
 /// file that is cut off later returns its whole results.
 pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, ReadError> {
+    if input.text.contains('&') {
+        // Texts with references are copied.
+        memory::hold(input.text.len());
+    }
     let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
     let mut document = D::default();
     let mut open: Vec<D::ElementKind> = Vec::new();

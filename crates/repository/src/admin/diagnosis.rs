@@ -3,10 +3,15 @@
 //!
 //! The statements are raw SQL, because they read Postgres' catalogs, which `schema.rs` does not describe.
 
-use assay_domain::{store::StoreError, timestamp::Timestamp};
+use assay_domain::{
+    id::{OrganizationId, ProjectId},
+    store::StoreError,
+    timestamp::Timestamp,
+};
 use diesel::{
-    PgConnection, QueryResult, QueryableByName, RunQueryDsl,
+    OptionalExtension as _, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
     connection::SimpleConnection,
+    pg::PgRowByRowLoadingMode,
     sql_query,
     sql_types::{BigInt, Bool, Integer, Nullable, Text, Timestamptz},
 };
@@ -14,6 +19,7 @@ use diesel::{
 use crate::{
     admin::migrate::{self, SchemaComparison},
     db::{column::At, connection_string::establish},
+    read::pack::Pack,
 };
 
 /// Time limit of one check, in milliseconds.
@@ -92,7 +98,7 @@ pub struct TableSize {
 }
 
 /// The blocks of results, those of verdicts with the rows of evidence, or the attempts with errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct BlockCounts {
     /// All of them.
     #[diesel(sql_type = BigInt)]
@@ -100,6 +106,9 @@ pub struct BlockCounts {
     /// Those that no import writes.
     #[diesel(sql_type = BigInt)]
     pub unsound: i64,
+    /// The run of one of these.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub example: Option<String>,
 }
 
 /// The messages of a project to a target that were not delivered.
@@ -148,6 +157,26 @@ pub struct ProjectState {
 struct TableName {
     #[diesel(sql_type = Text)]
     name: String,
+}
+
+#[derive(QueryableByName)]
+struct PackRow {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Integer)]
+    tests: i32,
+    #[diesel(sql_type = Integer)]
+    run_number: i32,
+    #[diesel(sql_type = diesel::sql_types::Binary)]
+    pack: Vec<u8>,
+}
+
+#[derive(QueryableByName)]
+struct ProjectIds {
+    #[diesel(sql_type = diesel::sql_types::Uuid)]
+    organization_id: uuid::Uuid,
+    #[diesel(sql_type = diesel::sql_types::Uuid)]
+    id: uuid::Uuid,
 }
 
 #[derive(QueryableByName)]
@@ -262,6 +291,66 @@ impl Inspection {
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
+    /// The programs' groups that the connected role belongs to.
+    pub fn groups(&mut self, groups: &[&str]) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT rolname::text AS name FROM pg_roles
+                   WHERE rolname = ANY ($1) AND pg_has_role(oid, 'USAGE') ORDER BY rolname";
+        let rows: Vec<TableName> = sql_query(sql)
+            .bind::<diesel::sql_types::Array<Text>, _>(groups)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading groups", error))?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
+    /// The statements of `assay_grant_roles` that are not in force for these groups, one for each right.
+    pub fn missing_grants(&mut self, groups: &[String]) -> Result<Vec<String>, StoreError> {
+        let rows: Vec<TableName> = sql_query(
+            r#"SELECT format('GRANT %s%s ON %s%s TO %I', of[1], ' (' || nullif("column", '') || ')', parts[2], object,
+                   roles.rolname) AS name
+               FROM pg_proc
+               CROSS JOIN regexp_matches(prosrc, '\mGRANT ([^;%]+?) ON (FUNCTION )?([^;%]+) TO ([^;%]+);', 'g')
+                   AS statement (parts)
+               CROSS JOIN regexp_matches(parts[1], '(\w+)(?: \(([^)]*)\))?', 'g') AS privilege (of)
+               CROSS JOIN regexp_split_to_table(coalesce(of[2], ''), ',\s*') AS "column"
+               CROSS JOIN regexp_split_to_table(parts[3], ',\s*') AS object
+               JOIN pg_roles AS roles ON roles.rolname = ANY (regexp_split_to_array(parts[4], ',\s*'))
+               WHERE pg_proc.oid = to_regproc('assay_grant_roles') AND roles.rolname = ANY ($1) AND NOT CASE
+                   WHEN parts[2] IS NOT NULL THEN has_function_privilege(roles.oid, object::regproc, of[1])
+                   WHEN "column" = '' THEN has_table_privilege(roles.oid, object, of[1])
+                   ELSE has_column_privilege(roles.oid, object, "column", of[1]) END
+               ORDER BY name"#,
+        )
+        .bind::<diesel::sql_types::Array<Text>, _>(groups)
+        .load(&mut self.0)
+        .map_err(|error| failed("reading grants", error))?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
+    /// The tables that the connected role may not read, each with the statement that lets it; none if it may read none.
+    pub fn missing_reads(&mut self) -> Result<Vec<String>, StoreError> {
+        let rows: Vec<TableName> = sql_query(
+            "SELECT format('GRANT SELECT ON %s TO %I', name, current_user) AS name
+             FROM (SELECT oid::regclass AS name, has_table_privilege(oid, 'SELECT') AS reads,
+                       bool_or(has_table_privilege(oid, 'SELECT')) OVER () AS reads_some
+                   FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')) AS tables
+             WHERE NOT reads AND reads_some ORDER BY name",
+        )
+        .load(&mut self.0)
+        .map_err(|error| failed("reading grants", error))?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
+    /// The project with the fewest runs, with its organization.
+    pub fn smallest_project(&mut self) -> Result<Option<(OrganizationId, ProjectId)>, StoreError> {
+        let sql =
+            "SELECT organization_id, id FROM project WHERE deleted_at IS NULL ORDER BY runs, id LIMIT 1";
+        let row: Option<ProjectIds> = sql_query(sql)
+            .get_result(&mut self.0)
+            .optional()
+            .map_err(|error| failed("reading projects", error))?;
+        Ok(row.map(|row| (OrganizationId(row.organization_id), ProjectId(row.id))))
+    }
+
     /// The largest tables, the largest first.
     pub fn largest_tables(&mut self) -> Result<Vec<TableSize>, StoreError> {
         let sql =
@@ -320,13 +409,15 @@ impl Inspection {
         Ok(rows.into_iter().map(ProjectState::from).collect())
     }
 
-    /// The number of blocks of results, and of those whose columns differ in length or that have a test whose number the
-    /// project never used. The schema must be this program's.
+    /// The number of blocks of results, and of those whose columns differ in length, that have a test whose number the
+    /// project never used or that have a status that does not exist. The schema must be this program's.
     pub fn blocks(&mut self) -> Result<BlockCounts, StoreError> {
         // This statement reads the blocks of all projects. Only the operator waits for it.
         self.one(
             "checking results",
-            "SELECT count(*) AS blocks, count(*) FILTER (WHERE NOT (
+            "SELECT count(*) AS blocks, count(*) FILTER (WHERE NOT is_sound) AS unsound,
+                   min(format('run %s of \"%s\"', run_number, name)) FILTER (WHERE NOT is_sound) AS example
+             FROM (SELECT block.run_number, project.name, (
                        CASE WHEN block.present IS NULL THEN length(block.status) BETWEEN 1 AND 512
                            AND block.block * 512 + length(block.status) <= project.tests
                        ELSE length(block.present) = 64 AND bit_count(block.present) = length(block.status)
@@ -334,13 +425,14 @@ impl Inspection {
                            AND (block.block < project.tests / 512 OR NOT EXISTS (
                                SELECT FROM generate_series(project.tests % 512, 511) AS place
                                WHERE get_bit(block.present, place) = 1)) END
+                       AND encode(block.status, 'hex') ~ '^(0[0-4])*$'
                        AND length(block.status) = ALL (ARRAY[cardinality(block.duration_ms),
                            coalesce(cardinality(block.long_duration_ms), length(block.status)),
                            coalesce(cardinality(block.start_offset_ms), length(block.status)),
                            coalesce(cardinality(block.browser), length(block.status)),
                            coalesce(cardinality(block.attempts), length(block.status)),
-                           coalesce(cardinality(block.part), length(block.status))]))) AS unsound
-                   FROM result_block AS block JOIN project ON project.id = block.project_id",
+                           coalesce(cardinality(block.part), length(block.status))])) AS is_sound
+                   FROM result_block AS block JOIN project ON project.id = block.project_id) AS block",
         )
     }
 
@@ -350,7 +442,7 @@ impl Inspection {
         self.one(
             "checking errors",
             "SELECT count(*) AS blocks,
-                    count(*) FILTER (WHERE texts.errors[attempt.texts_place] IS NULL) AS unsound
+                    count(*) FILTER (WHERE texts.errors[attempt.texts_place] IS NULL) AS unsound, NULL AS example
              FROM attempt LEFT JOIN attempt_texts AS texts
                  ON texts.project_id = attempt.project_id AND texts.run_number = attempt.run_number
                  AND texts.started_at = attempt.started_at AND texts.part = attempt.part
@@ -378,8 +470,36 @@ impl Inspection {
                     + (SELECT count(*) FROM verdict_evidence AS evidence
                        LEFT JOIN verdict_block AS block ON block.project_id = evidence.project_id
                            AND block.block = evidence.test / 128
-                       WHERE block.status[evidence.test % 128 + 1] IS NULL) AS unsound",
+                       WHERE block.status[evidence.test % 128 + 1] IS NULL) AS unsound, NULL AS example",
         )
+    }
+
+    /// The number of attempts, and of those with a status that does not exist.
+    pub fn attempts(&mut self) -> Result<BlockCounts, StoreError> {
+        self.one(
+            "checking attempts",
+            "SELECT count(*) AS blocks, count(*) FILTER (WHERE status NOT BETWEEN 0 AND 4) AS unsound,
+                    min(format('run %s of \"%s\"', run_number, name)) FILTER (WHERE status NOT BETWEEN 0 AND 4) AS example
+             FROM attempt JOIN project ON project.id = attempt.project_id",
+        )
+    }
+
+    /// The runs whose packs cannot be read, each with the reason. The schema must be this program's.
+    pub fn unreadable_packs(&mut self) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT project.name, project.tests, run_pack.run_number, run_pack.pack
+                   FROM run_pack JOIN project ON project.id = run_pack.project_id";
+        let rows = sql_query(sql)
+            .load_iter::<PackRow, PgRowByRowLoadingMode>(&mut self.0)
+            .map_err(|error| failed("checking packs", error))?;
+        let mut unreadable = Vec::new();
+        for row in rows {
+            let row = row.map_err(|error| failed("checking packs", error))?;
+            let tests = u32::try_from(row.tests).unwrap_or_default();
+            if let Err(bad) = Pack::decode(&row.pack, tests) {
+                unreadable.push(format!("run {} of {:?}: {bad}", row.run_number, row.name));
+            }
+        }
+        Ok(unreadable)
     }
 
     fn one<T>(&mut self, doing: &'static str, sql: &'static str) -> Result<T, StoreError>

@@ -30,6 +30,9 @@ pub struct PoolOptions {
     pub reconnect_for: Duration,
     /// How far the time of an import may be from the clock of Postgres; not checked if absent.
     pub clocks_within: Option<Duration>,
+    /// Whether each connection is one transaction that is rolled back at its end. Every unit of work is a savepoint in
+    /// it, and sees the work before it.
+    pub rolls_back: bool,
 }
 
 impl Default for PoolOptions {
@@ -42,6 +45,7 @@ impl Default for PoolOptions {
             lock_round: Duration::from_secs(20),
             reconnect_for: Duration::ZERO,
             clocks_within: None,
+            rolls_back: false,
         }
     }
 }
@@ -132,6 +136,7 @@ pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOption
         .connection_customizer(Box::new(Session {
             statement_timeout: options.statement_timeout,
             idle_timeout: options.idle_timeout.min(options.statement_timeout),
+            rolls_back: options.rolls_back,
         }))
         .build_unchecked(manager)
 }
@@ -147,6 +152,13 @@ impl Postgres {
         doing: &'static str,
         mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
     ) -> Result<T, E> {
+        let mut work = |connection: &mut PgConnection| {
+            if self.options.rolls_back {
+                connection.transaction(&mut work)
+            } else {
+                work(connection)
+            }
+        };
         let mut connection = self.connection()?;
         let mut outcome = work(&mut connection);
         if matches!(&outcome, Err(WorkError::Query(error)) if is_dead(&mut connection, error)) {
@@ -215,11 +227,18 @@ impl Postgres {
 struct Session {
     statement_timeout: Duration,
     idle_timeout: Duration,
+    rolls_back: bool,
 }
 
 impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
-        prepare(connection, self.statement_timeout, self.idle_timeout)
+        prepare(connection, self.statement_timeout, self.idle_timeout)?;
+        if self.rolls_back {
+            connection
+                .begin_test_transaction()
+                .map_err(diesel::r2d2::Error::QueryError)?;
+        }
+        Ok(())
     }
 }
 

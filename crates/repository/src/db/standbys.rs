@@ -22,6 +22,7 @@ use std::{
 use assay_domain::store::{NodeReads, StoreError};
 use diesel::{
     PgConnection, RunQueryDsl,
+    connection::{AnsiTransactionManager, TransactionManager as _},
     dsl::{select, sql},
     r2d2::{Pool, PooledConnection},
     result::Error as QueryError,
@@ -133,8 +134,12 @@ impl Postgres {
 /// Runs several reads in one repeatable-read transaction, so that they see one state of the database.
 pub(crate) fn in_one_state<T>(
     connection: &mut PgConnection,
-    work: impl FnMut(&mut PgConnection) -> Read<T>,
+    mut work: impl FnMut(&mut PgConnection) -> Read<T>,
 ) -> Read<T> {
+    let status = AnsiTransactionManager::transaction_manager_status_mut(connection);
+    if status.transaction_depth().is_ok_and(|depth| depth.is_some()) {
+        return work(connection);
+    }
     connection
         .build_transaction()
         .read_only()

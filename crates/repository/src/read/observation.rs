@@ -6,6 +6,7 @@ use std::{
 };
 
 use assay_domain::{
+    attempt::AttemptStatus,
     joins::Joins,
     observation::{History, RunEnding, RunFacts, RunObservations},
     project::Project,
@@ -234,11 +235,22 @@ impl State {
         let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
         let mut texts = Texts::default();
         let mut runs = rows
-            .map(|row| {
-                let mut observed = row?.observations(self.tests, &mut texts)?;
-                joins.apply(&mut observed);
-                Ok(observed)
-            })
+            .filter_map(
+                |row| match row.map(|row| row.observations(self.tests, &mut texts)) {
+                    Ok(Ok(mut observed)) => {
+                        joins.apply(&mut observed);
+                        Some(Ok(observed))
+                    }
+                    // Every page of the project reads the packs. Without this run they are nearly right.
+                    Ok(Err(error)) => {
+                        log::error!(
+                            "a run is left out of verdicts: {error}; `assay-admin rebuild` repairs it"
+                        );
+                        None
+                    }
+                    Err(error) => Some(Err(error.into())),
+                },
+            )
             .collect::<Read<Vec<_>>>()?;
         runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
         let history = History {
@@ -323,20 +335,22 @@ pub(crate) fn final_results(
         .collect();
     let stored_results = stored_final_results(connection, project.id.0, joins, &keys)?;
     let answer = |key: &ResultKey| {
-        let stored = stored_results
-            .get(&(int(key.test), key.run_number))
-            .ok_or_else(|| {
-                corrupt(
-                    "pack with a test that has no result",
-                    &format!("test {} in run {}", key.test, key.run_number),
-                )
-            })?;
-        Ok(FinalResult {
-            status: status(stored.status)?,
-            started_at: final_start(At(key.run_started_at), stored.offset_ms),
-        })
+        let stored = stored_results.get(&(int(key.test), key.run_number));
+        let known = stored.and_then(|stored| Some((status(stored.status).ok()?, stored.offset_ms)));
+        if known.is_none() {
+            let (test, run) = (key.test, key.run_number);
+            log::error!(
+                "the result of test {test} in run {run} is damaged; `assay-admin doctor` checks all results"
+            );
+        }
+        // A list of tests is not lost for one of them.
+        let (status, offset_ms) = known.unwrap_or((AttemptStatus::Interrupted, None));
+        FinalResult {
+            status,
+            started_at: final_start(At(key.run_started_at), offset_ms),
+        }
     };
-    Ok(requested.iter().map(answer).collect::<Result<_, StoreError>>()?)
+    Ok(requested.iter().map(answer).collect())
 }
 
 /// The result of a test in a run, as stored: the status of its final attempt, and how many milliseconds after the run's

@@ -32,7 +32,7 @@ const fn block_of(test: i32) -> i32 {
 }
 
 /// SQL: joins the result of a test from `block`, a row of `result_block`, as `result`. There is no row if the test did
-/// not run. The view `result` has the same columns.
+/// not run, or if its status does not exist. The view `result` has the same columns.
 macro_rules! result_of {
     ($test:literal) => {
         concat!(
@@ -52,7 +52,7 @@ macro_rules! result_of {
                  coalesce(block.browser[found.index + 1], 0) AS browser, \
                  coalesce(block.attempts[found.index + 1], 0) AS attempts, \
                  coalesce(block.part[found.index + 1], 0::smallint) AS part \
-             WHERE found.index < length(block.status)) AS result"
+             WHERE CASE WHEN found.index < length(block.status) THEN get_byte(block.status, found.index) < 5 END) AS result"
         )
     };
 }
@@ -314,7 +314,10 @@ pub(crate) fn for_each_with_run(
     for block in blocks {
         let block = block?;
         let run = block.run_number;
-        block.results()?.into_iter().for_each(|result| each(run, result));
+        match block.results() {
+            Ok(results) => results.into_iter().for_each(|result| each(run, result)),
+            Err(error) => log::error!("a run is left out of durations: {error}"),
+        }
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Runs that do not count in verdicts. They have no pack, so their failures are explained from their rows.
+//! Runs without a readable pack: they do not count in verdicts, or their pack is damaged. Their failures are explained from
+//! their rows.
 
 use assay_domain::{
     cause::FailedRun,
@@ -24,7 +25,7 @@ type Facts = (
     i32,
 );
 
-/// The run as the engine reads it. None for a run that counts in verdicts.
+/// The run as the engine reads it.
 pub(crate) fn uncounted_run(
     connection: &mut PgConnection,
     project: &Project,
@@ -32,7 +33,6 @@ pub(crate) fn uncounted_run(
 ) -> Read<Option<RunObservations>> {
     let row: Option<Facts> = run::table
         .find((project.id.0, failed.run_number))
-        .filter(diesel::dsl::not(run::counts_in_verdicts))
         .select((
             run::tested_revision,
             run::suite,

@@ -30,13 +30,20 @@ fn partitions(world: &World) -> Vec<String> {
         .collect()
 }
 
+/// A world whose imports have the rights of the owner, for which `NOW` decides which partitions are weeks.
+fn world() -> World {
+    let mut world = World::new();
+    world.importer = world.database.connect();
+    world
+}
+
 fn at(text: &str) -> i64 {
     NOW.since_ms(text.parse().unwrap())
 }
 
 #[test]
 fn each_week_has_a_partition_and_distant_dates_share_one() {
-    let world = World::new();
+    let world = world();
     // NOW is a Wednesday: 2026-11-18.
     assert_eq!(NOW.to_string(), "2026-11-18T11:06:40.000Z");
     for (index, start) in [
@@ -81,7 +88,7 @@ fn each_week_has_a_partition_and_distant_dates_share_one() {
 
 #[test]
 fn a_run_moves_with_its_rows_when_a_shard_began_earlier() {
-    let world = World::new();
+    let world = world();
     let start = at("2026-11-16T01:00:00Z");
     let first = world.import(&report("a").shard(1, 2).at(start).test("x", "fp").test("y", "p"));
     assert_eq!(partitions(&world), ["20261116: 2 2"]);
@@ -112,7 +119,7 @@ fn a_run_moves_with_its_rows_when_a_shard_began_earlier() {
 
 #[test]
 fn imports_of_many_projects_make_the_same_weeks_at_once() {
-    let world = World::new();
+    let world = world();
     let projects: Vec<_> = (0..6)
         .map(|index| world.another_project(&format!("project {index}")).id)
         .collect();
@@ -138,7 +145,7 @@ fn imports_of_many_projects_make_the_same_weeks_at_once() {
 
 #[test]
 fn a_period_in_use_is_left_for_the_next_time() {
-    let world = World::new();
+    let world = world();
     for week in 0..3 {
         world.import(
             &report(&format!("{week}"))
@@ -176,7 +183,7 @@ fn a_period_in_use_is_left_for_the_next_time() {
 
 #[test]
 fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
-    let world = World::new();
+    let world = world();
     // Of one week, one run is 89 and one 93 days old: the week is not past retention.
     let (young, old) = (at("2026-08-21T13:00:00Z"), at("2026-08-17T13:00:00Z"));
     world.import(&report("young").at(young).test("x", "f"));
@@ -226,7 +233,7 @@ fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
 #[test]
 fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
     listen();
-    let world = World::new();
+    let world = world();
     let of_import = |key: &str| recorded_statements(|| _ = world.import(&report(key).test("x", "f")));
     let first = of_import("first");
     let make_room_position = first
@@ -262,7 +269,7 @@ fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
 
 #[test]
 fn pruning_makes_the_partitions_of_this_week_and_the_next_two() {
-    let world = World::new();
+    let world = world();
     world.store.prune(NOW, true, &mut |_| ()).unwrap();
     assert_eq!(partitions(&world), Vec::<String>::new());
     world.store.prune(NOW, false, &mut |_| ()).unwrap();

@@ -1,5 +1,3 @@
-use assay_domain::cause::Action;
-
 use super::*;
 use crate::gate::judged::fixture::flake;
 
@@ -203,6 +201,32 @@ fn failures_without_a_mass_failure_do_not_speak_for_each_other() {
         3
     );
     assert!(judged.failures.iter().all(|failure| !failure.cleared));
+}
+
+#[test]
+fn no_probability_blocks_a_run_unseen() {
+    let sure = |mines: &[f64], lasting: f64, process| {
+        let failures = mines.iter().enumerate().map(|(number, mine)| JudgedFailure {
+            lasting,
+            ..failure(&format!("test {number}"), *mine)
+        });
+        let judged = JudgedRun {
+            action: Action::Block,
+            ..run(failures.collect())
+        };
+        Reruns::new(judged, process, |_, _| Some(1.0))
+    };
+    for mines in [&[0.9][..], &[0.98], &[0.999_9], &[1.0], &[0.95, 0.97], &[0.3; 30]] {
+        let rounds = sure(mines, 0.0, ProcessOf::File).next(BOUNDS);
+        assert!(!rounds.is_empty(), "{mines:?}");
+    }
+    let reruns = sure(&[0.5; 30], 0.5, ProcessOf::Suite);
+    let short = Bounds {
+        left_s: 1.5,
+        ..BOUNDS
+    };
+    assert_eq!(reruns.next(short), []);
+    assert!(!reruns.next(BOUNDS).is_empty());
 }
 
 #[test]
