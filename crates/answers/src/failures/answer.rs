@@ -1,7 +1,6 @@
 //! The answer about the failures of a run.
 
 use assay_domain::owners::Lookup;
-use assay_domain::owners::Owners;
 use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause, ErrorName, EvidenceWord, FailedRun, Knowledge, StoredFacts, VerdictTag},
