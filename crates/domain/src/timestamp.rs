@@ -56,6 +56,12 @@ impl Timestamp {
         self.0.div_euclid(DAY_MS)
     }
 
+    /// The day of the month in UTC, from 1, and the days of the month after it.
+    pub fn day_of_month(self) -> (u8, u8) {
+        let at = OffsetDateTime::from(self);
+        (at.day(), at.month().length(at.year()) - at.day())
+    }
+
     /// Milliseconds from `earlier` to this point.
     pub const fn since_ms(self, earlier: Self) -> i64 {
         self.0 - earlier.0

@@ -3,7 +3,7 @@
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "9";
+pub const ENGINE_VERSION: &str = "10";
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +52,8 @@ impl Default for Config {
 
 /// With fewer considered runs than this, a test without an incident has insufficient data, unless it fails now.
 pub(crate) const ENOUGH_RUNS: u32 = 5;
+/// The same for a test that had enough runs before.
+pub(crate) const STILL_ENOUGH_RUNS: u32 = 3;
 /// A failing streak from this length on may mean a breakage; a single failure does not.
 pub(crate) const STREAK: u32 = 2;
 /// The same for a streak that began in a mass failure.

@@ -1,7 +1,7 @@
 //! The engine: two passes over the window, then one verdict for each test.
 
 use assay_domain::{
-    observation::{Bitmap, History},
+    observation::{Bitmap, History, RunObservations},
     test::TestOrdinal,
     timestamp::Timestamp,
     verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Suspects, Verdict, VerdictStatus},
@@ -18,6 +18,7 @@ use crate::{
         failures::{FailureAt, Failures},
     },
     verdict::{
+        calendar::{Calendar, CalendarRuns, DAYS_READ},
         evidence::{self, Frame},
         explanation,
         findings::Finder,
@@ -89,6 +90,12 @@ impl Engine {
         };
         let of_failures = || (Failures::new(&timeline), Failures::repeated_passes(&timeline));
         let ((background, always_passing), (failures, repeated)) = rayon::join(of_passes, of_failures);
+        let read_from = now.plus_days(-DAYS_READ);
+        let is_earlier = |run: &RunObservations| (read_from..from).contains(&run.run.started_at);
+        let earlier = history.runs.iter().any(is_earlier).then(|| {
+            let is_settled = |observed: &RunObservations| observed.is_settled(now);
+            CalendarRuns::new(Timeline::new(history, (read_from, now), is_settled))
+        });
         let selected = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
         let selected_word = |word: usize| selected.as_ref().map_or(u64::MAX, |tests| tests.word(word));
         let blocks: Vec<usize> = (0..timeline.words)
@@ -98,6 +105,7 @@ impl Engine {
         let results = Results {
             failures: &failures,
             repeated: &repeated,
+            earlier: earlier.as_ref(),
         };
         let examiner = || Examiner::new(self.config, &timeline, &background, &always_passing, results);
         blocks
@@ -223,9 +231,11 @@ impl Examination<'_, '_> {
 
 /// The results that are not plain passes, by test.
 #[derive(Debug, Clone, Copy)]
-struct Results<'t> {
+struct Results<'t, 'h> {
     failures: &'t Failures,
     repeated: &'t Failures,
+    /// Those of the calendar, where the history has runs before the window.
+    earlier: Option<&'t CalendarRuns<'h>>,
 }
 
 /// Examines one test after the other, and reuses its memory.
@@ -233,7 +243,7 @@ struct Examiner<'t, 'h> {
     config: Config,
     timeline: &'t Timeline<'h>,
     background: &'t Background,
-    results: Results<'t>,
+    results: Results<'t, 'h>,
     /// The results of the current test that are not plain passes.
     current: [&'t [FailureAt]; 2],
     finder: Finder<'t, 'h>,
@@ -247,7 +257,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         timeline: &'t Timeline<'h>,
         background: &'t Background,
         always_passing: &'t AlwaysPassing,
-        results: Results<'t>,
+        results: Results<'t, 'h>,
     ) -> Self {
         Self {
             config,
@@ -263,7 +273,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
     fn examine<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Examination<'a, 'h> {
         let test = block.test(index, bit);
         let (timeline, background) = (self.timeline, self.background);
-        let presence = block.presence(index, bit);
+        let presence = block.presence(timeline, index, bit);
         let failed_test = self.failed_test(block, index, bit, presence);
         Examination {
             timeline,
@@ -316,6 +326,10 @@ impl<'t, 'h> Examiner<'t, 'h> {
             test,
             test_counts,
             findings: self.finder.find(test_counts),
+            calendar: match self.results.earlier {
+                Some(earlier) => Calendar::find_in(earlier, test),
+                None => Calendar::find(timeline, background, self.results.failures, test),
+            },
             thresholds: self.config.thresholds,
         })
     }

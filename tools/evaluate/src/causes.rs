@@ -249,32 +249,40 @@ impl CausesWorld {
                 }
             })
             .collect();
-        let mut world = Self {
+        let mut world = Self::empty(TESTS);
+        let mut unique = Texts::after(OWN_TEXTS);
+        for run in runs {
+            world.execute(run, |run, test| {
+                let (cause, text) = outcome_of(run, test, &flakes, &drifts, &mut random)?;
+                // One text in ten is new.
+                let is_new = random.random_bool(0.1);
+                Some((cause, if is_new { unique.next() } else { text }))
+            });
+        }
+        world
+    }
+
+    /// A project of this many tests without runs.
+    pub(crate) fn empty(tests: u32) -> Self {
+        Self {
             history: History {
                 stable_branch: "main".into(),
-                tests: TESTS,
+                tests,
                 runs: Vec::new(),
             },
             texts: ErrorTexts::new(),
             truth: BTreeMap::new(),
             runs: Vec::new(),
-        };
-        let mut unique = Texts::after(OWN_TEXTS);
-        for (place, run) in runs.iter().enumerate() {
-            world.execute(place, run, (&flakes, &drifts), &mut unique, &mut random);
         }
-        world.runs = runs;
-        world
     }
 
-    fn execute(
+    /// Adds a run. `outcome` returns the cause and the text of a test's failure; none if it passes.
+    pub(crate) fn execute(
         &mut self,
-        place: usize,
-        run: &BranchRun,
-        (flakes, drifts): (&BTreeMap<u32, Flake>, &[Drift]),
-        unique: &mut Texts,
-        random: &mut StdRng,
+        run: BranchRun,
+        mut outcome: impl FnMut(&BranchRun, u32) -> Option<(Cause, u32)>,
     ) {
+        let place = self.runs.len();
         let branch = match run.branch {
             0 => "main".to_owned(),
             number => format!("branch-{number}"),
@@ -287,16 +295,10 @@ impl CausesWorld {
             branch: Some(branch.into()),
             variant: "".into(),
         });
-        observed.present = (0..TESTS).collect::<Bitmap>();
-        for test in 0..TESTS {
-            let Some((cause, text)) = outcome_of(run, test, flakes, drifts, random) else {
+        observed.present = (0..self.history.tests).collect::<Bitmap>();
+        for test in 0..self.history.tests {
+            let Some((cause, text)) = outcome(&run, test) else {
                 continue;
-            };
-            // One text in ten is new.
-            let text = if random.random_bool(0.1) {
-                unique.next()
-            } else {
-                text
             };
             self.texts.insert(place, test, text);
             self.truth.insert((place, test), cause);
@@ -308,6 +310,7 @@ impl CausesWorld {
             });
         }
         self.history.runs.push(observed);
+        self.runs.push(run);
     }
 }
 

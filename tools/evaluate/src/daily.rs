@@ -16,8 +16,9 @@ use assay_flakiness::{
     domain::{
         cause::Knowledge,
         observation::History,
+        test::TestName,
         timestamp::{DAY_MS, Timestamp},
-        verdict::{Judge as _, VerdictStatus},
+        verdict::{Judge as _, Signal, VerdictStatus},
     },
 };
 
@@ -54,10 +55,14 @@ struct Counts {
     red: [u32; 2],
     test_days: u32,
     changes: u32,
+    /// Changes between too few runs and another verdict without new failures.
+    gathering: u32,
+    /// The days on which the calendar decides, by test, with the last sentence.
+    calendar: BTreeMap<u32, (u32, String)>,
 }
 
 /// The tables of the later half of a history, or of `all` of it.
-pub(crate) fn table(history: &History, all: bool) -> String {
+pub(crate) fn table(history: &History, names: &[TestName], all: bool) -> String {
     let times = || history.runs.iter().map(|run| run.run.started_at);
     let (Some(first), Some(last)) = (times().min(), times().max()) else {
         return "no runs\n".to_owned();
@@ -73,7 +78,7 @@ pub(crate) fn table(history: &History, all: bool) -> String {
         before = counts.judge(history, now, &future, &starts, &before);
         now = now.plus_days(1);
     }
-    counts.text() + &calibration(history, from, &future)
+    counts.text() + &counts.of_calendar(names) + &calibration(history, from, &future)
 }
 
 impl Broken {
@@ -144,8 +149,9 @@ impl Counts {
             self.test_days += 1;
             if let Some((status, of_before)) = before.get(&verdict.test) {
                 let is_gathering = [*status, verdict.status].contains(&VerdictStatus::InsufficientData);
-                let changes = *status != verdict.status && *of_before == evidence && !is_gathering;
-                self.changes += u32::from(changes);
+                let changes = *status != verdict.status && *of_before == evidence;
+                self.changes += u32::from(changes && !is_gathering);
+                self.gathering += u32::from(changes && is_gathering);
             }
             if !red.is_empty() {
                 let shows = matches!(
@@ -169,6 +175,11 @@ impl Counts {
                     self.still_running.add(is_broken, longest, lasts);
                 }
             }
+            if verdict.reason == Some(Signal::Calendar) {
+                let (days, sentence) = self.calendar.entry(verdict.test).or_default();
+                *days += 1;
+                *sentence = verdict.explanation;
+            }
             today.insert(verdict.test, (verdict.status, evidence));
         }
         today
@@ -189,6 +200,22 @@ impl Counts {
             "  changes of verdict without evidence {:.3} a test-month",
             f64::from(self.changes) / months.max(1.0)
         );
+        let _ = writeln!(
+            text,
+            "  changes to and from too few runs, without evidence {:.3} a test-month",
+            f64::from(self.gathering) / months.max(1.0)
+        );
+        text
+    }
+
+    /// The tests that fail by the calendar.
+    fn of_calendar(&self, names: &[TestName]) -> String {
+        let mut text = format!("{} tests fail by the calendar\n", self.calendar.len());
+        for (test, (days, sentence)) in &self.calendar {
+            let name = names.get(usize::try_from(*test).unwrap_or(usize::MAX));
+            let name = name.map_or("", |name| name.name.as_str());
+            let _ = writeln!(text, "  {name}, {days} days: {sentence}");
+        }
         text
     }
 }

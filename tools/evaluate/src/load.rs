@@ -10,7 +10,7 @@ use assay_flakiness::{
 use csv::{Reader, StringRecord};
 
 /// Reads one attempt per row.
-pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<History> {
+pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<(History, Vec<TestName>)> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let is_packed = path.extension().is_some_and(|extension| extension == "gz");
     let content: Box<dyn Read> = if is_packed {
@@ -32,7 +32,7 @@ pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<History> {
         attempts.sort_by_key(|(retry, _)| *retry);
         builder.observe(&run, &test, attempts.into_iter().map(|(_, attempt)| attempt));
     }
-    Ok(builder.build().0)
+    Ok(builder.build())
 }
 
 /// The columns of a file by name.
@@ -84,7 +84,7 @@ impl Columns {
 }
 
 /// Reads the dask-distributed data set: main only, one attempt per result.
-pub(crate) fn dask(directory: &Path) -> anyhow::Result<History> {
+pub(crate) fn dask(directory: &Path) -> anyhow::Result<(History, Vec<TestName>)> {
     let open = |name: &str| {
         let path = directory.join(name);
         File::open(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -121,7 +121,7 @@ pub(crate) fn dask(directory: &Path) -> anyhow::Result<History> {
         };
         builder.observe(&run, &test, [status]);
     }
-    Ok(builder.build().0)
+    Ok(builder.build())
 }
 
 fn field(row: &StringRecord, place: usize) -> anyhow::Result<&str> {

@@ -249,12 +249,12 @@ fn main() -> anyhow::Result<()> {
             crowd,
             thresholds,
         } => {
-            let history = match format {
+            let (history, names) = match format {
                 Format::Csv => load::csv(&path, &stable_branch)?,
                 Format::Dask => load::dask(&path)?,
             };
             println!("{}", real::table(&history, all, crowd, thresholds));
-            println!("{}", daily::table(&history, all));
+            println!("{}", daily::table(&history, &names, all));
         }
     }
     Ok(())

@@ -214,8 +214,7 @@ pub(crate) fn judge(
     score.seconds_of_three.push(seconds);
     let mut spent = 0.0;
     let mut last = first;
-    // Nothing is blocked without a rerun that fits.
-    while last == Action::Rerun || (last == Action::Block && spent <= 0.0) {
+    while last != Action::Pass {
         let limits = Limits {
             budget_s: budget_s - spent,
             startup_s,
@@ -280,7 +279,7 @@ fn rerun_once(
 ) -> Option<f64> {
     let plan = reruns::plan(suspects, limits);
     let (mut seconds, mut kinds) = (0.0, Vec::new());
-    for planned in &plan.reruns {
+    for planned in &plan {
         let (test, suspect) = failed
             .get(planned.suspect)
             .zip(suspects.get_mut(planned.suspect))?;
@@ -293,7 +292,7 @@ fn rerun_once(
         let fails = test.nature.fails(planned.kind, random);
         suspect.results.add(planned.kind, fails);
     }
-    (!plan.reruns.is_empty()).then_some(seconds)
+    (!plan.is_empty()).then_some(seconds)
 }
 
 /// Writes the results of the reruns into the run, as retries.

@@ -4,20 +4,13 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use assay_flakiness::{
-    ErrorTexts,
-    domain::{
-        cause::Cause,
-        observation::{Bitmap, Failure, History, RunFacts, RunObservations},
-    },
-};
+use assay_flakiness::domain::cause::Cause;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
     breakage::{Breakage, Texts},
     causes::{BranchRun, CausesWorld},
     reruns::{self, Score},
-    runs::time,
 };
 
 /// Tests of a project, the flaky ones first.
@@ -29,7 +22,7 @@ const APART: f64 = 0.07;
 /// The share of runs that fail.
 const FAILS: f64 = 0.3;
 /// The last runs of the ages.
-const AGES: [u32; 4] = [10, 50, 100, RUNS];
+const AGES: [u32; 4] = [20, 50, 100, RUNS];
 /// The shares of breakages.
 const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
@@ -71,18 +64,9 @@ fn world(share: f64, seed: u64) -> CausesWorld {
     let mut random = StdRng::seed_from_u64(seed);
     let mut texts = Texts::after(FLAKY);
     let rate = FAILS * (1.0 - share) / f64::from(FLAKY);
-    let mut world = CausesWorld {
-        history: History {
-            stable_branch: "main".into(),
-            tests: TESTS,
-            runs: Vec::new(),
-        },
-        texts: ErrorTexts::new(),
-        truth: BTreeMap::new(),
-        runs: Vec::new(),
-    };
+    let mut world = CausesWorld::empty(TESTS);
     let mut own: Vec<Breakage> = Vec::new();
-    for (place, number) in (0..usize::MAX).zip(0..RUNS) {
+    for number in 0..RUNS {
         let (branch, revision) = match number % 3 {
             0 => (0, number),
             push => (1 + number / 3, push - 1),
@@ -103,39 +87,14 @@ fn world(share: f64, seed: u64) -> CausesWorld {
             before: Vec::new(),
             outage: None,
         };
-        let name = if branch == 0 {
-            "main".to_owned()
-        } else {
-            format!("branch-{branch}")
-        };
-        let mut observed = RunObservations::of(RunFacts {
-            id: format!("run-{number}").into(),
-            number: i32::try_from(number).unwrap_or(i32::MAX).saturating_add(1),
-            started_at: time(run.at),
-            revision: Some(format!("{name}-{revision}").into()),
-            branch: Some(name.into()),
-            variant: "".into(),
-        });
-        observed.present = (0..TESTS).collect::<Bitmap>();
         let broken: BTreeMap<u32, (f64, u32)> = own.iter().flat_map(|broken| broken.tests.clone()).collect();
-        for test in 0..TESTS {
+        world.execute(run, |run, test| {
             let by_change = broken.get(&test).filter(|(rate, _)| random.random_bool(*rate));
-            let (cause, text) = match by_change {
-                Some((_, text)) => (own.first().map_or(Cause::Unclear, |own| run.cause_by(own)), *text),
-                None if test < FLAKY && random.random_bool(rate) => (Cause::Flake, test),
-                None => continue,
-            };
-            world.texts.insert(place, test, text);
-            world.truth.insert((place, test), cause);
-            observed.failures.push(Failure {
-                test,
-                recovered: false,
-                failed_attempts: 1,
-                lost_ms: Some(1_000),
-            });
-        }
-        world.history.runs.push(observed);
-        world.runs.push(run);
+            match by_change {
+                Some((_, text)) => Some((own.first().map_or(Cause::Unclear, |own| run.cause_by(own)), *text)),
+                None => (test < FLAKY && random.random_bool(rate)).then_some((Cause::Flake, test)),
+            }
+        });
     }
     world
 }

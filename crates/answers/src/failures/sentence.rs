@@ -4,13 +4,17 @@ mod elsewhere;
 
 use assay_domain::{
     cause::{Cause, Knowledge},
-    observation::{History, RunFacts},
+    observation::{History, RunFacts, RunObservations},
 };
 use assay_flakiness::{CauseFacts, FailureCause};
 
 use self::elsewhere::Elsewhere;
 use super::gate;
 
+/// The runs before, from which on a habit shows.
+const WARM_UPS: u32 = 3;
+/// The fewest tests of which all fail at first by no chance.
+const TOGETHER: usize = 3;
 /// Characters of a revision in a sentence.
 const REVISION_CHARS: usize = 8;
 
@@ -178,7 +182,32 @@ impl CauseSentences<'_> {
         }
     }
 
+    /// A run in which all tests failed at first and passed on retry: a warm-up where most runs do so, else its machine.
+    fn failed_at_first(&self) -> Option<String> {
+        let here = self.history.runs.get(self.failure.run_index)?;
+        let tests = failed_at_first(here).filter(|_| self.failure.recovered)?;
+        let before = self.history.runs.iter().filter(|other| {
+            other.run.variant == here.run.variant && other.run.started_at < here.run.started_at
+        });
+        let (mut alike, mut all) = (0_u32, 0_u32);
+        for other in before {
+            all += 1;
+            alike += u32::from(failed_at_first(other).is_some());
+        }
+        let sign = match all >= WARM_UPS && 2 * alike >= all {
+            true => "a warm-up, because what the tests need is not ready when they begin",
+            false => "a sign of this run's machine",
+        };
+        Some(format!(
+            "All {tests} tests of this run failed at first and passed on retry, and so in {alike} of {all} runs \
+             before: {sign}"
+        ))
+    }
+
     fn flake(&self) -> String {
+        if let Some(sentence) = self.failed_at_first() {
+            return sentence;
+        }
         let facts = self.facts;
         let mut sentence = if self.failure.recovered {
             "Passed on retry in this run".to_owned()
@@ -299,6 +328,9 @@ impl CauseSentences<'_> {
     }
 
     fn environment(&self) -> String {
+        if let Some(sentence) = self.failed_at_first() {
+            return sentence;
+        }
         let facts = self.facts;
         if facts.in_crowd {
             let same = facts.same_error.in_this_run;
@@ -346,6 +378,17 @@ impl CauseSentences<'_> {
             ),
         }
     }
+}
+
+/// The number of tests of a run, if all of them failed at first and passed on retry.
+fn failed_at_first(observed: &RunObservations) -> Option<usize> {
+    let ran = observed
+        .present
+        .iter()
+        .filter(|test| !observed.skipped.contains(*test))
+        .count();
+    let all = observed.failures.len() == ran && observed.failures.iter().all(|failure| failure.recovered);
+    (all && ran >= TOGETHER).then_some(ran)
 }
 
 /// The age of an event relative to the failure.

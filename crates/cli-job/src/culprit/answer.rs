@@ -41,6 +41,12 @@ impl<'a> Answer<'a> {
         self.search.commits().get(place).map_or("", String::as_str)
     }
 
+    /// The commits that cannot be run, at most as many as an answer lists.
+    fn cannot_run(&self) -> Vec<&'a str> {
+        let skipped = self.search.bisection().skipped().take(LISTED);
+        skipped.map(|place| self.commit(place)).collect()
+    }
+
     /// For programs.
     pub fn to_json(&self) -> Value {
         let (outcome, commit, next) = match self.step {
@@ -61,6 +67,7 @@ impl<'a> Answer<'a> {
             "next": next,
             "commits": commits.collect::<Vec<_>>(),
             "none": self.posterior.none,
+            "cannotRun": self.cannot_run(),
             "searched": self.search.commits().len(),
             "runs": self.search.runs(),
         })
@@ -72,7 +79,12 @@ impl<'a> Answer<'a> {
         let text = match self.step {
             NextStep::Found(place) => format!("{} broke the test\n", subject(place)),
             NextStep::NotBroken => "No commit broke the test; it fails by itself\n".to_owned(),
-            NextStep::Stuck => "No commit that can be run tells more\n".to_owned(),
+            NextStep::Stuck => match self.posterior.suspects().len() {
+                0 => "No commit that can be run tells more\n".to_owned(),
+                commits => format!(
+                    "One of {commits} commits broke the test, and no commit that can be run tells which\n"
+                ),
+            },
             NextStep::Run { commit: place, times } => {
                 format!(
                     "Run {} next, until it passes or has failed {times} times\n",
@@ -88,6 +100,15 @@ impl<'a> Answer<'a> {
             "no commit".to_owned(),
             format!("{:.3}", self.posterior.none),
         ]);
-        text + &output::table(&["COMMIT", "P"], rows.chain(none).collect::<Vec<_>>())
+        let cannot_run = self.cannot_run();
+        let cannot_run = match cannot_run.as_slice() {
+            [] => String::new(),
+            commits => {
+                let subjects: Vec<String> =
+                    commits.iter().map(|commit| self.search.subject(commit)).collect();
+                format!("Left out, because they cannot be run: {}\n", subjects.join(", "))
+            }
+        };
+        text + &cannot_run + &output::table(&["COMMIT", "P"], rows.chain(none).collect::<Vec<_>>())
     }
 }

@@ -126,7 +126,12 @@ impl Search {
         mut status: impl FnMut(&Path) -> io::Result<Option<i32>>,
     ) -> Result<(), SearchError> {
         let mut worktree = None;
-        while let NextStep::Run { commit: place, .. } = self.bisection.next_step() {
+        loop {
+            let place = match self.bisection.next_step() {
+                NextStep::Run { commit, .. } => commit,
+                NextStep::Found(merge) if self.search_merged(merge)? => continue,
+                NextStep::Found(_) | NextStep::NotBroken | NextStep::Stuck => break,
+            };
             if self.runs >= most_runs {
                 message!("stopped after {} runs (--most-runs)", self.runs);
                 break;
@@ -156,6 +161,45 @@ impl Search {
             message!("run {}: {} {result}", self.runs, short(commit));
         }
         Ok(())
+    }
+
+    /// Adds the commits of the branch that a merge brought, to search among them. Whether there are any.
+    fn search_merged(&mut self, merge: usize) -> Result<bool, SearchError> {
+        let Some(commit) = self.commits.get(merge).cloned() else {
+            return Ok(false);
+        };
+        let parents = git(
+            &self.repository,
+            &[
+                "rev-list",
+                "--parents",
+                "-n",
+                "1",
+                "--end-of-options",
+                &commit,
+                "--",
+            ],
+        )?;
+        let parents: Vec<&str> = parents.split_whitespace().skip(1).collect();
+        let [main, branch, ..] = parents.as_slice() else {
+            return Ok(false);
+        };
+        let merged = match commits(&self.repository, main, branch) {
+            Ok(merged) => merged,
+            Err(SearchError::NoCommit(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if merged.iter().any(|commit| self.commits.contains(commit)) {
+            return Ok(false);
+        }
+        let count = output::count(u64::try_from(merged.len()).unwrap_or(u64::MAX), "commit");
+        message!(
+            "{} broke the test, and merged {count}: searching among them",
+            short(&commit)
+        );
+        self.bisection.insert(merge, merged.len());
+        self.commits.splice(merge..merge, merged);
+        Ok(true)
     }
 
     pub(crate) fn commits(&self) -> &[String] {
@@ -275,7 +319,57 @@ mod tests {
         assert!(open["next"]["times"].as_u64().unwrap() >= 1, "{open}");
         search.run(50, |_| Ok(Some(CANNOT_RUN))).unwrap();
         assert_eq!(search.runs(), 3);
-        assert_eq!(Answer::of(&search).to_json()["outcome"], "stuck");
+        let answer = Answer::of(&search);
+        assert_eq!(answer.to_json()["outcome"], "stuck");
+        assert_eq!(answer.to_json()["cannotRun"].as_array().unwrap().len(), 3);
+        // Two of four do not build, and the culprit is one of them or the next one.
+        let (folder, names) = repository(6, 3);
+        let mut search = Search::new(folder.path(), (&names[0], &names[5]), None, Some(0.05)).unwrap();
+        let status = |folder: &Path| {
+            let subject = git(folder, &["log", "-1", "--format=%s"]).unwrap();
+            let does_not_build = ["Change 2", "Change 3"].contains(&subject.trim());
+            let failed = i32::from(folder.join("broken").exists());
+            Ok(Some(if does_not_build { CANNOT_RUN } else { failed }))
+        };
+        search.run(50, status).unwrap();
+        let words = Answer::of(&search).in_words();
+        assert!(words.starts_with("One of 3 commits broke the test"), "{words}");
+        let left_out = words.lines().nth(1).unwrap();
+        assert!(
+            left_out.contains("Change 2, ") && left_out.contains("Change 3"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn the_commit_of_a_merged_branch_is_found() {
+        let (folder, names) = repository(3, 99);
+        let git = |arguments: &[&str]| git(folder.path(), arguments).unwrap().trim().to_owned();
+        let user = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let main = git(&["rev-parse", "--abbrev-ref", "HEAD"]);
+        git(&["checkout", "--quiet", "-b", "feature", &names[1]]);
+        let mut culprit = String::new();
+        for number in 0..4 {
+            if number == 2 {
+                std::fs::write(folder.path().join("broken"), "").unwrap();
+                git(&["add", "broken"]);
+            }
+            let message = format!("Feature {number}");
+            git(&[&user[..], &["commit", "--quiet", "--allow-empty", "-m", &message]].concat());
+            if number == 2 {
+                culprit = git(&["rev-parse", "HEAD"]);
+            }
+        }
+        git(&["checkout", "--quiet", &main]);
+        git(&[
+            &user[..],
+            &["merge", "--quiet", "--no-ff", "-m", "Merge", "feature"],
+        ]
+        .concat());
+        let mut search = Search::new(folder.path(), (&names[0], "HEAD"), None, Some(0.05)).unwrap();
+        let passes = |folder: &Path| Ok(Some(i32::from(folder.join("broken").exists())));
+        search.run(50, passes).unwrap();
+        assert_eq!(Answer::of(&search).to_json()["commit"], culprit.as_str());
     }
 
     #[test]

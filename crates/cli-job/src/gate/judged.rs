@@ -71,7 +71,7 @@ pub struct JudgedFailure {
     pub lasting: f64,
     /// Whether many tests failed together in its run. Such failures have one cause.
     pub in_mass_failure: bool,
-    /// Whether reruns cleared its mass failure: some of the tests passed again, so this change is an unlikely cause.
+    /// Whether reruns cleared it: it passed again, or a test of its mass failure did, so this change is an unlikely cause.
     pub cleared: bool,
     /// One sentence about the cause.
     pub explanation: String,

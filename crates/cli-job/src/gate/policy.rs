@@ -165,8 +165,12 @@ impl Decision {
 
     /// Whether reruns could change the decision: nothing but probabilities speaks against the failed tests.
     pub fn may_run_again(&self) -> bool {
-        let is_open = |(_, refusal): &(JudgedFailure, Option<Refusal>)| {
-            matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear))
+        let is_open = |(failure, refusal): &(JudgedFailure, Option<Refusal>)| match refusal {
+            None | Some(Refusal::Mine | Refusal::Unclear) => true,
+            Some(Refusal::New) => failure.runs_elsewhere > 0 && !failure.cleared,
+            Some(Refusal::Broken | Refusal::Crowd | Refusal::Changed | Refusal::Never | Refusal::Expired) => {
+                false
+            }
         };
         !self.outcome.passes() && self.problems.is_empty() && self.failed.iter().all(is_open)
     }
@@ -246,7 +250,8 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
 
 /// The number of excused failures for `--max-excused`. A mass failure that reruns cleared has one cause and counts once.
 fn counted_once<'a>(excused: impl Iterator<Item = &'a (JudgedFailure, Option<Refusal>)>) -> usize {
-    let (cleared, others): (Vec<_>, Vec<_>) = excused.partition(|(failure, _)| failure.cleared);
+    let is_one = |(failure, _): &&(JudgedFailure, _)| failure.cleared && failure.in_mass_failure;
+    let (cleared, others): (Vec<_>, Vec<_>) = excused.partition(is_one);
     others.len() + cleared.len().min(1)
 }
 
@@ -270,12 +275,12 @@ impl Rules {
             Some(Refusal::Changed)
         } else if failure.broken_on_stable && !self.allow_broken {
             Some(Refusal::Broken)
-        } else if failure.runs_elsewhere < NEW_BELOW {
-            // Before the probability: no further run of the revision can excuse a new test.
+        } else if failure.runs_elsewhere == 0 || failure.runs_elsewhere < NEW_BELOW && !failure.cleared {
+            // Before the probability: reruns excuse a test of few runs, and none that only this branch ran.
             Some(Refusal::New)
         } else if failure.mine >= self.risk {
             Some(Refusal::Mine)
-        } else if failure.same_error >= CROWD && !failure.cleared {
+        } else if failure.same_error >= CROWD && !(failure.cleared && failure.in_mass_failure) {
             Some(Refusal::Crowd)
         } else if failure.cause == Cause::Unclear {
             Some(Refusal::Unclear)

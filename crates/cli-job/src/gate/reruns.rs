@@ -113,7 +113,7 @@ impl Reruns {
     /// probabilities block has one round at least, if it fits.
     pub fn next(&self, bounds: Bounds) -> Vec<Round> {
         let mut rounds: Vec<Round> = Vec::new();
-        for planned in reruns::plan(&self.suspects, &bounds.limits()).reruns {
+        for planned in reruns::plan(&self.suspects, &bounds.limits()) {
             let index = self.failed.get(planned.suspect);
             let Some(failure) = index.and_then(|index| self.judged.failures.get(*index)) else {
                 continue;
@@ -167,14 +167,6 @@ impl Reruns {
             .flat_map(|suspect| [suspect.alone_s, suspect.with_file_s])
             .flatten();
         seconds.reduce(f64::min)
-    }
-
-    /// Whether a test failed in all of its reruns and is near certain to be broken by this change.
-    pub fn is_broken(&self) -> bool {
-        self.tests().any(|(suspect, failure)| {
-            let results = &suspect.results;
-            failure.mine >= BLOCKS_FROM && results.failed() > 0 && results.passed() == 0
-        })
     }
 
     /// Whether more reruns may decide, whatever they cost.
@@ -254,7 +246,7 @@ impl Reruns {
                 // It failed and passed on one revision.
                 false => (suspect.results.passed() > 0, Cause::Flake),
             };
-            failure.cleared = suspect.in_mass_failure && has_passed && mine < 0.5;
+            failure.cleared = has_passed && mine < 0.5;
             let ran = match suspect.in_mass_failure {
                 true => mass_failure_ran,
                 false => suspect.results.all() > 0,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use assay_domain::{test::TestOrdinal, timestamp::DAY_MS};
 
 use crate::{
-    numbers::{at, count},
+    numbers::at,
     timeline::{Entry, Timeline},
 };
 
@@ -25,6 +25,8 @@ pub(crate) const BRANCHES_USUALLY_BREAK: f64 = 0.0015;
 const USUALLY_BROKEN_TESTS: f64 = 0.4;
 /// The weight of this rate, in runs of new revisions.
 const USUAL_RUNS: f64 = 20.0;
+/// The weight, in broken tests, of the assumption that a revision breaks one test at a time.
+const USUALLY_ALONE: f64 = 2.0;
 /// The stable branch breaks a test at this rate for each day since the revision before.
 const STABLE_BREAKS_A_DAY: f64 = 0.005;
 /// The bounds of this rate for one revision.
@@ -43,6 +45,8 @@ pub(crate) struct ProjectRates {
     pub(crate) unreliable: f64,
     /// The probability that a new revision off the stable branch breaks a test.
     pub(crate) branches_break: f64,
+    /// The share of the tests that such revisions broke which failed without another test.
+    pub(crate) broken_alone: f64,
     /// The probability that the revision at a position of a stable chain breaks a test, by position.
     pub(crate) stable_breaks: Vec<f64>,
     /// The probability that it mends a breakage, by position.
@@ -55,10 +59,12 @@ impl ProjectRates {
         let tests = timeline.count_tests();
         let unreliable = USUAL_TESTS * USUALLY_UNRELIABLE + PER_RECURRING * f64::from(recurring);
         let (stable_breaks, stable_mends) = timeline.entries.iter().map(stable_rates).unzip();
+        let (branches_break, broken_alone) = of_branches(timeline, mass_failure);
         Self {
             tests,
             unreliable: (unreliable / (USUAL_TESTS + f64::from(tests))).clamp(UNRELIABLE.0, UNRELIABLE.1),
-            branches_break: branches_break(timeline, mass_failure),
+            branches_break,
+            broken_alone,
             stable_breaks,
             stable_mends,
         }
@@ -90,6 +96,8 @@ enum FailedOn<'h> {
         branch: Option<&'h str>,
         /// Whether it failed there again, or passed at a later revision.
         is_confirmed: bool,
+        /// Whether no other test failed in these runs.
+        is_alone: bool,
     },
     /// On several branches or the stable one, or it passed on the same code: no sign of a branch that broke it.
     More,
@@ -100,12 +108,13 @@ pub(crate) fn branches_usually_break(tests: u32) -> f64 {
     BRANCHES_USUALLY_BREAK.min(USUALLY_BROKEN_TESTS / f64::from(tests.max(1)))
 }
 
-/// The probability that a new revision off the stable branch breaks a test.
+/// The probability that a new revision off the stable branch breaks a test, and the share of the broken tests that failed
+/// without another one.
 ///
 /// A test that failed on a single branch, and nowhere else, was probably broken by it. A test that failed on several
 /// branches is probably flaky, or was broken on the stable branch. A failure after which the test did not run again on
 /// its branch is censored: it counts neither as a breakage nor as a result without one.
-fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
+fn of_branches(timeline: &Timeline<'_>, mass_failure: &[bool]) -> (f64, f64) {
     let tests = timeline.count_tests();
     let mut failed_on = vec![FailedOn::Nothing; timeline.words * at(u64::BITS)];
     let mut results = 0.0;
@@ -136,34 +145,47 @@ fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
                 if chain.stable || failure.recovered {
                     *failed_on = FailedOn::More;
                 } else {
-                    failed_on.failed(chain.branch, failure.failed_attempts > 1);
+                    let is_alone = entry.failures.len() == 1;
+                    failed_on.failed(chain.branch, failure.failed_attempts > 1, is_alone);
                     red.entry(failure.test).or_insert(entry.revision);
                 }
             }
         }
     }
-    let of_one_branch = |confirmed: bool| {
-        let tests = failed_on.iter().filter(
-            |on| matches!(on, FailedOn::OneBranch { is_confirmed, .. } if *is_confirmed == confirmed),
-        );
-        f64::from(count(tests.count()))
-    };
+    let (mut confirmed, mut alone, mut censored) = (0_u32, 0_u32, 0_u32);
+    for failed_on in failed_on {
+        if let FailedOn::OneBranch {
+            is_confirmed,
+            is_alone,
+            ..
+        } = failed_on
+        {
+            confirmed += u32::from(is_confirmed);
+            alone += u32::from(is_confirmed && is_alone);
+            censored += u32::from(!is_confirmed);
+        }
+    }
     let usual = USUAL_RUNS * f64::from(tests);
-    let known = results - of_one_branch(false);
-    (branches_usually_break(tests) * usual + of_one_branch(true)) / (usual + known)
+    let known = results - f64::from(censored);
+    (
+        (branches_usually_break(tests) * usual + f64::from(confirmed)) / (usual + known),
+        (USUALLY_ALONE + f64::from(alone)) / (USUALLY_ALONE + f64::from(confirmed)),
+    )
 }
 
 impl<'h> FailedOn<'h> {
-    /// Adds a failure on a branch; `again` if it was repeated in its run.
-    fn failed(&mut self, on: Option<&'h str>, again: bool) {
+    /// Adds a failure on a branch: whether it was repeated in its run, and whether no other test failed there.
+    fn failed(&mut self, on: Option<&'h str>, again: bool, alone: bool) {
         *self = match *self {
             Self::Nothing => Self::OneBranch {
                 branch: on,
                 is_confirmed: again,
+                is_alone: alone,
             },
-            Self::OneBranch { branch, .. } if branch == on => Self::OneBranch {
+            Self::OneBranch { branch, is_alone, .. } if branch == on => Self::OneBranch {
                 branch,
                 is_confirmed: true,
+                is_alone: is_alone && alone,
             },
             Self::OneBranch { .. } | Self::More => Self::More,
         };

@@ -10,6 +10,7 @@ pub(crate) mod row;
 use assay_domain::test::TestOrdinal;
 
 use crate::{
+    config::{ENOUGH_RUNS, STILL_ENOUGH_RUNS},
     model::background::Background,
     numbers::{at, count},
     participation::{
@@ -74,6 +75,8 @@ pub(crate) struct Presence {
     pub(crate) seen: u32,
     /// Those of them that are not mass failures.
     pub(crate) considered: u32,
+    /// Whether these are enough for a verdict.
+    pub(crate) enough: bool,
     /// Runs in which it was only skipped.
     pub(crate) skipped: u32,
     /// Whether any result has a duration.
@@ -164,12 +167,15 @@ impl Block {
     }
 
     /// The counts of the test at `bit` of word `index`.
-    pub(crate) fn presence(&self, index: usize, bit: u32) -> Presence {
+    pub(crate) fn presence(&self, timeline: &Timeline<'_>, index: usize, bit: u32) -> Presence {
         let is_set = |row: &Row| row.get(index).is_some_and(|word| word >> bit & 1 == 1);
         let seen = self.runs_seen.of(index, bit);
+        let considered = seen - self.runs_dropped.of(index, bit);
         Presence {
             seen,
-            considered: seen - self.runs_dropped.of(index, bit),
+            considered,
+            enough: considered >= ENOUGH_RUNS
+                || considered >= STILL_ENOUGH_RUNS && self.had_enough(timeline, index, bit),
             skipped: self.runs_skipped.of(index, bit),
             timed: is_set(&self.timed),
             on_stable_chain: is_set(&self.on_stable_chain),
@@ -180,6 +186,22 @@ impl Block {
                 .copied()
                 .flatten(),
         }
+    }
+
+    /// Whether a test with too few runs had enough of them before: at its pace, it ran when the window began, and five runs
+    /// fit into a window. So a test that runs every third day has a verdict, whether four or five of its runs are in the
+    /// window.
+    fn had_enough(&self, timeline: &Timeline<'_>, index: usize, bit: u32) -> bool {
+        let considered = self.columns.get(index).map(|column| &column.considered_in_run);
+        let runs = timeline.runs.iter().zip(considered.into_iter().flatten());
+        let mut times = runs
+            .filter(|(_, tests)| *tests >> bit & 1 == 1)
+            .map(|(run, _)| run.facts.started_at);
+        let Some(oldest) = times.next() else { return false };
+        let (gaps, newest) = times.fold((0, oldest), |(gaps, _), time| (gaps + 1, time));
+        let (from, to) = timeline.window;
+        newest.since_ms(oldest) >= gaps * oldest.since_ms(from)
+            && i64::from(ENOUGH_RUNS - 1) * newest.since_ms(oldest) <= gaps * to.since_ms(from)
     }
 
     /// The column of the failing test at `bit` of word `index`; `presence` is its own.

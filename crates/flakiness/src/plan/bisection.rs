@@ -63,6 +63,22 @@ pub enum NextStep {
 }
 
 impl Posterior {
+    /// The fewest commits among which the culprit is with a probability of at least .95, the most probable first; none if
+    /// no commit may have broken the test.
+    pub fn suspects(&self) -> Vec<usize> {
+        let mut commits: Vec<(usize, f64)> = self.of_commit.iter().copied().enumerate().collect();
+        commits.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+        let (mut suspects, mut sum) = (Vec::new(), 0.0);
+        for (commit, probability) in commits {
+            sum += probability;
+            suspects.push(commit);
+            if sum >= FOUND {
+                return suspects;
+            }
+        }
+        Vec::new()
+    }
+
     /// The most probable commit, with its probability; none if no commit broke the test more probably.
     pub fn likeliest(&self) -> Option<(usize, f64)> {
         let commits = self.of_commit.iter().copied().enumerate();
@@ -96,6 +112,21 @@ impl Bisection {
         if let Some(results) = self.results.get_mut(commit) {
             results.skipped = true;
         }
+    }
+
+    /// Inserts commits without results before a commit: those that it merged.
+    pub fn insert(&mut self, before: usize, commits: usize) {
+        let before = before.min(self.results.len());
+        let none = std::iter::repeat_n(CommitResults::default(), commits);
+        self.results.splice(before..before, none);
+    }
+
+    /// The commits that cannot be run.
+    pub fn skipped(&self) -> impl Iterator<Item = usize> {
+        let results = self.results.iter().enumerate();
+        results
+            .filter(|(_, results)| results.skipped)
+            .map(|(commit, _)| commit)
     }
 
     /// P(each commit broke the test), given all results (Bayes). Before any result, all commits are equally probable.

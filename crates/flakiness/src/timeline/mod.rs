@@ -29,6 +29,8 @@ use crate::{
 pub(crate) struct Timeline<'h> {
     /// The history that is judged.
     pub(crate) history: &'h History,
+    /// The first and the last time that count.
+    pub(crate) window: (Timestamp, Timestamp),
     /// The variant runs that do not count yet. Their tests get a verdict, from the other runs.
     pub(crate) unsettled: Vec<&'h RunObservations>,
     /// The variant runs by variant, chain, revision, time.
@@ -172,6 +174,7 @@ impl<'h> Timeline<'h> {
         };
         let mut timeline = Self {
             history,
+            window: (from, to),
             unsettled,
             entries: Vec::with_capacity(window.len()),
             lanes: Vec::new(),

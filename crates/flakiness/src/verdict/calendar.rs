@@ -1,24 +1,43 @@
-//! Whether all failures of a test lie on weekends or in one hour of the day, which its runs do not explain.
+//! Whether all failures of a test lie on days of the calendar or at a time of the day, which its runs do not explain.
 //!
-//! The units are the hours of the window in which the test ran, so that several runs of one hour count once. If the
+//! The units are the hours of the history in which the test ran, so that several runs of one hour count once. If the
 //! failed hours were drawn at random from them, all k of n would be among w given ones with the probability
 //! w (w - 1) … (w - k + 1) / (n (n - 1) … (n - k + 1)), which is the hypergeometric distribution's last term.
 
 use std::collections::BTreeSet;
 
-use assay_domain::timestamp::DAY_MS;
+use assay_domain::{
+    test::TestOrdinal,
+    timestamp::{DAY_MS, Timestamp},
+};
 
-use crate::{numbers::count, timeline::Entry, verdict::test_counts::TestCounts};
+use crate::{
+    model::background::Background,
+    numbers::count,
+    timeline::{Timeline, failures::Failures},
+};
 
-/// The probability of naming a time by chance, for a test: one half for the weekend, the other for the hours.
-const LEVEL: f64 = 0.01;
+/// The probability of naming a time by chance, for a test and each kind of period.
+const LEVEL: f64 = 0.005;
 const HOUR_MS: i64 = 3_600_000;
 const HOURS: i64 = 24;
-/// The days with a failure from which the calendar explains them.
+/// The separate days with a failure from which the calendar explains them.
 pub(crate) const OCCURRENCES: usize = 3;
+/// The days that are read, where a history has them: three ends of a month.
+pub(crate) const DAYS_READ: i64 = 100;
+/// The last days of a month that count as its end.
+const LAST_DAYS: u8 = 3;
 
-/// An hour of the window, as the number of hours since the Unix epoch.
+/// An hour of the history, as the number of hours since the Unix epoch.
 type Hour = i64;
+
+/// The runs that the calendar reads: those of the window and earlier ones.
+#[derive(Debug)]
+pub(crate) struct CalendarRuns<'h> {
+    timeline: Timeline<'h>,
+    background: Background,
+    failures: Failures,
+}
 
 /// The failures of a test by the calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,52 +59,111 @@ pub(crate) struct Calendar {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Period {
     Weekend,
+    /// The day of the week, from 0 for Sunday.
+    Weekday(i64),
+    /// The first day of a month.
+    MonthStart,
+    /// The last day of a month.
+    LastDay,
+    /// The last three days of a month.
+    MonthEnd,
     /// The hour of the day, in UTC.
     Hour(i64),
+    /// The hours before and after midnight, in UTC.
+    Midnight,
+}
+
+impl<'h> CalendarRuns<'h> {
+    pub(crate) fn new(timeline: Timeline<'h>) -> Self {
+        Self {
+            background: Background::new(&timeline),
+            failures: Failures::new(&timeline),
+            timeline,
+        }
+    }
 }
 
 impl Calendar {
-    /// The period in which all failures lie; `None` if they lie at other times, too, or do so by chance.
-    pub(crate) fn find(test_counts: TestCounts<'_, '_>) -> Option<Self> {
-        let hour_of = |entry: &Entry<'_>| entry.started_at().unix_ms().div_euclid(HOUR_MS);
-        let day_of = |hour: &Hour| hour.div_euclid(HOURS);
-        let failures = test_counts.failures.iter();
-        let counted = failures.filter_map(|failure| test_counts.considered(failure.position));
-        let failed: BTreeSet<Hour> = counted.map(|result| hour_of(result.entry)).collect();
+    /// The least probable period in which all failures lie; `None` if they lie at other times, too, or do so by chance.
+    pub(crate) fn find(
+        timeline: &Timeline<'_>,
+        background: &Background,
+        failures: &Failures,
+        test: TestOrdinal,
+    ) -> Option<Self> {
+        let counts = |position: &usize| !background.leaves_out(*position, test);
+        let hour_at = |position: usize| {
+            let entry = timeline.entries.get(position)?;
+            Some(entry.started_at().unix_ms().div_euclid(HOUR_MS))
+        };
+        let failed = failures.of(test).iter().map(|failure| failure.position);
+        let failed: BTreeSet<Hour> = failed.filter(counts).filter_map(hour_at).collect();
         let failed_days: BTreeSet<i64> = failed.iter().map(day_of).collect();
-        let (first, last) = (*failed_days.first()?, *failed_days.last()?);
-        let hour = failed.first()?.rem_euclid(HOURS);
-        // Failures of one night or one weekend may have one cause.
-        let period = if failed.iter().all(is_weekend) && last - first > 2 {
-            Period::Weekend
-        } else if failed.iter().all(|other| other.rem_euclid(HOURS) == hour) && failed_days.len() > 2 {
-            Period::Hour(hour)
-        } else {
-            return None;
+        let apart = failed_days.last()? - failed_days.first()?;
+        // Failures of one night, one weekend or one end of a month may have one cause.
+        let is_separate = |period: &Period| match period {
+            Period::Weekend => apart > 2,
+            Period::Weekday(_)
+            | Period::MonthStart
+            | Period::LastDay
+            | Period::MonthEnd
+            | Period::Hour(_)
+            | Period::Midnight => {
+                let occurrences: BTreeSet<i64> = failed.iter().map(|hour| period.occurrence(*hour)).collect();
+                occurrences.len() >= OCCURRENCES
+            }
         };
-        let positions = 0..test_counts.timeline.entries.len();
-        let results = positions.filter_map(|position| test_counts.considered(position));
-        let all: BTreeSet<Hour> = results.map(|result| hour_of(result.entry)).collect();
-        let ran: Vec<&Hour> = all.iter().filter(|hour| period.contains(hour)).collect();
-        let days_of_all: BTreeSet<i64> = all.iter().map(day_of).collect();
-        let days: BTreeSet<i64> = ran.iter().map(|hour| day_of(hour)).collect();
+        let periods = Period::all(*failed.first()?).into_iter();
+        let mut periods = periods
+            .filter(|period| failed.iter().all(|hour| period.contains(hour)) && is_separate(period))
+            .peekable();
+        periods.peek()?;
+        let ran = timeline.entries.iter().zip(0..);
+        let ran = ran.filter(|(entry, _)| timeline.is_seen(entry.observed, test));
+        let ran = ran.map(|(_, position)| position).filter(counts);
+        let all: BTreeSet<Hour> = ran.filter_map(hour_at).collect();
+        let found = periods.filter_map(|period| Self::of(period, &failed, &all));
+        let (_, least) = found.min_by(|(one, left), (other, right)| {
+            right.decides.cmp(&left.decides).then(one.total_cmp(other))
+        })?;
+        Some(least)
+    }
+
+    /// The same in the runs before the window.
+    pub(crate) fn find_in(runs: &CalendarRuns<'_>, test: TestOrdinal) -> Option<Self> {
+        Self::find(&runs.timeline, &runs.background, &runs.failures, test)
+    }
+
+    /// The failures in a period, and their chance in relation to what is allowed; `None` if it is allowed.
+    fn of(period: Period, failed: &BTreeSet<Hour>, all: &BTreeSet<Hour>) -> Option<(f64, Self)> {
+        let ran: BTreeSet<Hour> = all.iter().copied().filter(|hour| period.contains(hour)).collect();
+        let days = |hours: &BTreeSet<Hour>| -> usize {
+            let days: BTreeSet<i64> = hours.iter().map(day_of).collect();
+            days.len()
+        };
         let by_hours = chance(failed.len(), ran.len(), all.len());
+        let (failed_days, of_period, of_all) = (days(failed), days(&ran), days(all));
         // The hours of one day may have one cause.
-        let by_days = chance(failed_days.len(), days.len(), days_of_all.len());
-        let (level, separate) = match period {
-            Period::Weekend => (LEVEL / 2.0, by_days),
-            Period::Hour(_) => (LEVEL / 2.0 / 24.0, by_hours),
+        let separate = match period.is_time_of_day() {
+            true => by_hours,
+            false => chance(failed_days, of_period, of_all),
         };
-        (by_hours < level).then_some(Self {
-            period,
-            failed: failed.len(),
-            ran: ran.len(),
-            all: all.len(),
-            failed_days: failed_days.len(),
-            days: days.len(),
-            all_days: days_of_all.len(),
-            decides: separate < level && failed_days.len() >= OCCURRENCES && 2 * failed.len() >= ran.len(),
-        })
+        let level = LEVEL / period.alternatives();
+        let decides = separate < level && failed_days >= OCCURRENCES && 2 * failed.len() >= ran.len();
+        let is_named = decides || !period.is_of_month_or_weekday();
+        (by_hours < level && is_named).then_some((
+            by_hours / level,
+            Self {
+                period,
+                failed: failed.len(),
+                ran: ran.len(),
+                all: all.len(),
+                failed_days,
+                days: of_period,
+                all_days: of_all,
+                decides,
+            },
+        ))
     }
 
     /// The days with a failure.
@@ -98,45 +176,123 @@ impl Calendar {
         let Self {
             failed_days, days, ..
         } = self;
-        match self.period {
-            Period::Weekend => {
-                let others = self.all_days - days;
-                format!(
-                    "Failed on {failed_days} of {days} weekend days (UTC) and on none of {others} other days"
-                )
-            }
-            Period::Hour(hour) => {
-                let others = self.all - self.ran;
-                format!(
-                    "Failed on {failed_days} of {days} days {}, and in none of {others} other hours with a run",
-                    between(hour)
-                )
-            }
+        let period = self.period.in_words();
+        if self.period.is_time_of_day() {
+            let others = self.all - self.ran;
+            return format!(
+                "Failed on {failed_days} of {days} days {period}, and in none of {others} other hours with a run"
+            );
         }
+        let others = self.all_days - days;
+        format!("Failed on {failed_days} of {days} {period} (UTC) and on none of {others} other days")
     }
 
-    /// The end of a sentence that names the weekend or the hour.
+    /// The end of a sentence that names the period.
     pub(crate) fn addition(&self) -> String {
         let (ran, all) = (self.ran, self.all);
-        match self.period {
-            Period::Weekend => {
-                format!("; all failures were on a weekend (UTC), as {ran} of the {all} hours with a run")
-            }
-            Period::Hour(hour) => {
-                format!(
-                    "; all failures began {}, as {ran} of the {all} hours with a run",
-                    between(hour)
-                )
-            }
+        let period = self.period.in_words();
+        if self.period.is_time_of_day() {
+            return format!("; all failures began {period}, as {ran} of the {all} hours with a run");
         }
+        let period = match self.period {
+            Period::Weekend => "a weekend",
+            Period::Weekday(_)
+            | Period::MonthStart
+            | Period::LastDay
+            | Period::MonthEnd
+            | Period::Hour(_)
+            | Period::Midnight => &period,
+        };
+        format!("; all failures were on {period} (UTC), as {ran} of the {all} hours with a run")
     }
 }
 
 impl Period {
+    /// All periods that contain an hour, and some that do not.
+    fn all(hour: Hour) -> [Self; 7] {
+        [
+            Self::Weekend,
+            Self::Weekday(weekday(hour)),
+            Self::MonthStart,
+            Self::LastDay,
+            Self::MonthEnd,
+            Self::Hour(hour.rem_euclid(HOURS)),
+            Self::Midnight,
+        ]
+    }
+
     fn contains(self, hour: &Hour) -> bool {
+        let at = || Timestamp::from_unix_ms(hour * HOUR_MS).day_of_month();
         match self {
-            Self::Weekend => is_weekend(hour),
+            Self::Weekend => matches!(weekday(*hour), 0 | 6),
+            Self::Weekday(day) => weekday(*hour) == day,
+            Self::MonthStart => at().0 == 1,
+            Self::LastDay => at().1 == 0,
+            Self::MonthEnd => at().1 < LAST_DAYS,
             Self::Hour(of_day) => hour.rem_euclid(HOURS) == of_day,
+            Self::Midnight => matches!(hour.rem_euclid(HOURS), 0 | 23),
+        }
+    }
+
+    /// The day of an occurrence; of the end of a month its last day.
+    fn occurrence(self, hour: Hour) -> i64 {
+        let day = day_of(&hour);
+        match self {
+            Self::MonthEnd => {
+                let (_, left) = Timestamp::from_unix_ms(hour * HOUR_MS).day_of_month();
+                day + i64::from(left)
+            }
+            Self::Weekend
+            | Self::Weekday(_)
+            | Self::MonthStart
+            | Self::LastDay
+            | Self::Hour(_)
+            | Self::Midnight => day,
+        }
+    }
+
+    /// The number of periods of its kind, in which a coincidence may be found.
+    const fn alternatives(self) -> f64 {
+        match self {
+            Self::Weekend => 1.0,
+            Self::Weekday(_) => 7.0,
+            Self::MonthStart | Self::LastDay | Self::MonthEnd => 3.0,
+            Self::Hour(_) | Self::Midnight => 25.0,
+        }
+    }
+
+    const fn is_time_of_day(self) -> bool {
+        match self {
+            Self::Hour(_) | Self::Midnight => true,
+            Self::Weekend | Self::Weekday(_) | Self::MonthStart | Self::LastDay | Self::MonthEnd => false,
+        }
+    }
+
+    const fn is_of_month_or_weekday(self) -> bool {
+        match self {
+            Self::Weekday(_) | Self::MonthStart | Self::LastDay | Self::MonthEnd => true,
+            Self::Weekend | Self::Hour(_) | Self::Midnight => false,
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            Self::Weekend => "weekend days".to_owned(),
+            Self::Weekday(day) => match day {
+                0 => "Sundays",
+                1 => "Mondays",
+                2 => "Tuesdays",
+                3 => "Wednesdays",
+                4 => "Thursdays",
+                5 => "Fridays",
+                _ => "Saturdays",
+            }
+            .to_owned(),
+            Self::MonthStart => "first days of a month".to_owned(),
+            Self::LastDay => "last days of a month".to_owned(),
+            Self::MonthEnd => "days among the last three of a month".to_owned(),
+            Self::Hour(hour) => between(hour),
+            Self::Midnight => "between 23:00 and 01:00 UTC".to_owned(),
         }
     }
 }
@@ -145,10 +301,13 @@ fn between(hour: i64) -> String {
     format!("between {hour:02}:00 and {:02}:00 UTC", (hour + 1) % HOURS)
 }
 
-/// 1970-01-01 was a Thursday.
-fn is_weekend(hour: &Hour) -> bool {
-    let day = (hour * HOUR_MS).div_euclid(DAY_MS);
-    matches!((day + 4).rem_euclid(7), 0 | 6)
+fn day_of(hour: &Hour) -> i64 {
+    hour.div_euclid(HOURS)
+}
+
+/// The day of the week, from 0 for Sunday. 1970-01-01 was a Thursday.
+fn weekday(hour: Hour) -> i64 {
+    ((hour * HOUR_MS).div_euclid(DAY_MS) + 4).rem_euclid(7)
 }
 
 /// The probability that all of `failed` hours, drawn from `all`, are among `given` ones.
@@ -176,7 +335,8 @@ mod tests {
     fn saturday_and_sunday_are_the_weekend() {
         // 2026-11-28 is a Saturday.
         let saturday = 1_795_824_000_000 / HOUR_MS;
-        assert!(is_weekend(&saturday) && is_weekend(&(saturday + 47)));
-        assert!(!is_weekend(&(saturday - 1)) && !is_weekend(&(saturday + 48)));
+        let is_weekend = |hour: Hour| Period::Weekend.contains(&hour);
+        assert!(is_weekend(saturday) && is_weekend(saturday + 47));
+        assert!(!is_weekend(saturday - 1) && !is_weekend(saturday + 48));
     }
 }

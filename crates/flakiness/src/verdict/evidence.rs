@@ -74,7 +74,7 @@ fn of_signal(failed_test: &FailedTest<'_, '_>, signal: Signal) -> SignalEvidence
         explanation::sentence(failed_test, signal)
     };
     let mut detail = sentence + &explanation::addition(failed_test, signal, pair);
-    if let Some(calendar) = &failed_test.findings.calendar
+    if let Some(calendar) = &failed_test.calendar
         && status == VerdictStatus::Flaky
         && signal != Signal::Calendar
         && reason == Some(signal)
@@ -137,7 +137,7 @@ fn value(failed_test: &FailedTest<'_, '_>, signal: Signal) -> (f64, f64) {
             real(UNRELATED_BRANCHES),
         ),
         Signal::Calendar => {
-            let calendar = failed_test.findings.calendar.as_ref();
+            let calendar = failed_test.calendar.as_ref();
             let days = calendar.map_or(0, Calendar::failed_days);
             (real(days), real(count(OCCURRENCES)))
         }

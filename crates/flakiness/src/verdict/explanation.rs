@@ -120,7 +120,7 @@ pub(crate) fn of_clean(presence: Presence) -> String {
             "Passed only in mass failures ({}); {ENOUGH_RUNS} other runs are needed",
             runs(seen)
         )
-    } else if presence.considered < ENOUGH_RUNS {
+    } else if !presence.enough {
         format!(
             "Passed in all {}; {ENOUGH_RUNS} are needed",
             runs(presence.considered)
@@ -207,7 +207,7 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
             failed_test.findings.unrelated_branches.len()
         ),
         Signal::Calendar => {
-            let calendar = failed_test.findings.calendar.as_ref();
+            let calendar = failed_test.calendar.as_ref();
             calendar.map(Calendar::sentence).unwrap_or_default()
         }
         Signal::Resolved => format!(

@@ -12,7 +12,6 @@ use crate::{
     numbers::count,
     timeline::{Timeline, failures::FailureAt},
     verdict::{
-        calendar::Calendar,
         chain_counts::{self, ChainCounts},
         live_chains::LiveChains,
         run_counts::{self, FailuresInRun, RunFigures},
@@ -31,8 +30,6 @@ pub(crate) struct Findings {
     pub(crate) failed_runs: Vec<FailuresInRun>,
     /// The first failed run of each unrelated branch, oldest first.
     pub(crate) unrelated_branches: Vec<usize>,
-    /// The weekends or the hour of the day in which all failures lie.
-    pub(crate) calendar: Option<Calendar>,
     /// The counts by run.
     pub(crate) runs: RunFigures,
     /// The counts by chain.
@@ -115,7 +112,6 @@ impl<'h> Search<'_, 'h> {
         let belief = self.filter.run(test_counts);
         Findings {
             unrelated_branches: unrelated_branches::runs(test_counts, &failed_runs),
-            calendar: Calendar::find(test_counts),
             runs: run_counts::figures(test_counts, &failed_runs, &mut self.failed_tests_by_run),
             ends: LiveChains::read(test_counts, &chain_counts, &self.filter, &belief),
             failed_runs,

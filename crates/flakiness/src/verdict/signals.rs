@@ -71,7 +71,7 @@ fn is_episodic(failed_test: &FailedTest<'_, '_>) -> bool {
 
 /// Whether the calendar decides when the test fails, and not the code.
 pub(crate) fn is_by_calendar(failed_test: &FailedTest<'_, '_>) -> bool {
-    let calendar = failed_test.findings.calendar.as_ref();
+    let calendar = failed_test.calendar.as_ref();
     calendar.is_some_and(|calendar| calendar.decides)
 }
 

@@ -6,10 +6,10 @@ use assay_domain::{
 };
 
 use crate::{
-    config::{ENOUGH_RUNS, Thresholds},
+    config::Thresholds,
     numbers::share,
     participation::Presence,
-    verdict::{explanation, findings::Findings, signals, test_counts::TestCounts},
+    verdict::{calendar::Calendar, explanation, findings::Findings, signals, test_counts::TestCounts},
 };
 
 /// A failing test with all its counts.
@@ -21,6 +21,8 @@ pub(crate) struct FailedTest<'a, 'h> {
     pub(crate) test_counts: TestCounts<'a, 'h>,
     /// The findings in its results.
     pub(crate) findings: &'a Findings,
+    /// The days or the time of the day in which all failures lie.
+    pub(crate) calendar: Option<Calendar>,
     /// The evidence that a flaky verdict requires.
     pub(crate) thresholds: Thresholds,
 }
@@ -59,7 +61,7 @@ impl FailedTest<'_, '_> {
         }
         let fails_now = self.findings.ends.failing_now.is_some();
         let failing = || (VerdictStatus::Failing, signals::failing_reason(self));
-        if self.test_counts.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
+        if !self.test_counts.column.presence.enough && self.incidents() == 0 {
             return if fails_now {
                 failing()
             } else {
@@ -134,7 +136,7 @@ impl FailedTest<'_, '_> {
 
 /// The status of a test without a failed attempt in the window.
 pub(crate) const fn clean_status(presence: Presence) -> VerdictStatus {
-    if presence.considered >= ENOUGH_RUNS {
+    if presence.enough {
         VerdictStatus::Healthy
     } else {
         VerdictStatus::InsufficientData

@@ -1,8 +1,9 @@
 //! The rate at which the branches of a project break tests.
 
 use assay_flakiness::{
-    Engine,
+    Diagnose as _, Engine, ErrorTexts,
     domain::{
+        cause::Knowledge,
         observation::{History, RunObservations},
         timestamp::Timestamp,
         verdict::{Judge as _, Signal},
@@ -105,4 +106,53 @@ fn the_plain_model_learns_the_same_rate() {
     for broken in [0, 15] {
         reference::compare(&project(110, broken), now()).unwrap();
     }
+}
+
+/// P(the newest branch broke test 0), which fails there with `company` other tests. Before, ten branches broke `together`
+/// tests each, and failed twice.
+fn mine(together: u32, company: u32) -> f64 {
+    let mut runs: Vec<RunObservations> = Vec::new();
+    let mut add_run = |branch: &str, failed: std::ops::Range<u32>| {
+        let number = i32::try_from(runs.len()).unwrap() + 1;
+        let at = START_MS + i64::from(number) * HOUR_MS;
+        let mut run = run(
+            number,
+            at,
+            Some(branch),
+            Some(format!("{branch} {}", failed.is_empty())),
+        );
+        (0..100).for_each(|test| add(&mut run, test, if failed.contains(&test) { 'F' } else { 'P' }));
+        runs.push(run);
+    };
+    for number in 0..10 {
+        (0..3).for_each(|_| add_run("main", 0..0));
+        let first = 10 + number * together;
+        (0..2).for_each(|_| add_run(&format!("branch {number}"), first..first + together));
+    }
+    add_run("newest", 0..1 + company);
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 100,
+        runs,
+    };
+    let newest = history.runs.last().unwrap().run.clone();
+    let texts = ErrorTexts::new();
+    let knowledge = Knowledge::AtTheTime;
+    let causes =
+        Engine::default().causes_of_run(&history, &texts, newest.number, knowledge, newest.started_at);
+    causes[0].probabilities.mine()
+}
+
+#[test]
+fn a_failure_without_company_is_less_probably_the_branchs_where_breakages_have_company() {
+    let good = |together, company| 1.0 - mine(together, company);
+    assert!(good(3, 0) > 5.0 * good(3, 2), "{} {}", mine(3, 0), mine(3, 2));
+    // A control: where branches break one test at a time, company says nothing.
+    assert!(
+        (mine(1, 0) - mine(1, 2)).abs() < 0.05,
+        "{} {}",
+        mine(1, 0),
+        mine(1, 2)
+    );
+    assert!(good(3, 0) > 2.0 * good(1, 0), "{} {}", mine(3, 0), mine(1, 0));
 }

@@ -371,3 +371,45 @@ fn unknown_durations_leave_the_lost_time_unknown() {
     story.history.runs[3].failures[0].lost_ms = None;
     assert_eq!(story.verdict().figures.time_lost_ms, Some(0));
 }
+
+/// Whether a test that passes on these days has too few runs, judged at the end of each of these days.
+fn has_too_few_runs(days: impl IntoIterator<Item = i64>, judged: std::ops::Range<i64>) -> Vec<bool> {
+    let day_ms = 24 * HOUR_MS;
+    let mut history = History {
+        stable_branch: "main".into(),
+        tests: 1,
+        runs: Vec::new(),
+    };
+    for (number, day) in (1..).zip(days) {
+        let revision = Some(number.to_string());
+        let mut run = run(number, START_MS + day * day_ms, Some("main"), revision);
+        add(&mut run, 0, 'P');
+        history.runs.push(run);
+    }
+    let status = |day: i64| {
+        let now = Timestamp::from_unix_ms(START_MS + day * day_ms + HOUR_MS);
+        Engine::default().verdicts(&history, now)[0].status
+    };
+    judged
+        .map(|day| status(day) == VerdictStatus::InsufficientData)
+        .collect()
+}
+
+#[test]
+fn a_test_that_had_enough_runs_has_a_verdict_until_fewer_than_three_are_left() {
+    // Of every third day, four or five runs are in a window.
+    let regular = has_too_few_runs((0..60).step_by(3), 14..60);
+    assert!(regular.iter().all(|too_few| !too_few), "{regular:?}");
+    let ended = has_too_few_runs(0..20, 19..32);
+    assert_eq!(ended.iter().position(|too_few| *too_few), Some(12), "{ended:?}");
+    // Controls: a new test needs five runs, and one that never has five in a window has no verdict.
+    assert_eq!(
+        has_too_few_runs(20..40, 20..26),
+        [true, true, true, true, false, false]
+    );
+    assert!(
+        has_too_few_runs((0..60).step_by(5), 14..60)
+            .iter()
+            .all(|too_few| *too_few)
+    );
+}

@@ -9,6 +9,7 @@
 )]
 
 mod branch_rate;
+mod calendar;
 mod cases;
 mod everyday;
 mod everyday_causes;

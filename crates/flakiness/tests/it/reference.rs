@@ -122,11 +122,15 @@ pub(crate) struct Plain {
 }
 
 pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32>) {
+    rows_of_days(history, now, 14)
+}
+
+fn rows_of_days(history: &History, now: Timestamp, days: i64) -> (Vec<Row>, BTreeSet<u32>) {
     let mut tests = BTreeSet::new();
     let mut rows = Vec::new();
     for observed in &history.runs {
         let facts = &observed.run;
-        if facts.started_at > now || facts.started_at < now.plus_days(-14) {
+        if facts.started_at > now || facts.started_at < now.plus_days(-days) {
             continue;
         }
         let mut results = BTreeMap::new();
@@ -207,7 +211,7 @@ fn unreliable(rows: &[Row]) -> f64 {
 }
 
 /// The probability that a new revision off the stable branch breaks a test.
-pub(crate) fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
+pub(crate) fn of_branches(rows: &[Row], chains: &[(String, Option<String>)]) -> (f64, f64) {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
     let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
     let usual = 20.0 * tests.len() as f64;
@@ -221,7 +225,7 @@ pub(crate) fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) 
         }
     }
     // Of the tests that failed on one branch only: those that ran there again, and those that did not.
-    let (mut confirmed, mut censored) = (0.0, 0.0);
+    let (mut confirmed, mut alone, mut censored) = (0.0, 0.0, 0.0);
     for test in &tests {
         let of_test: Vec<_> = counted()
             .filter_map(|(row, chain)| Some((row, chain, *row.results.get(test)?)))
@@ -260,12 +264,17 @@ pub(crate) fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) 
         }
         if failed_again || mended {
             confirmed += 1.0;
+            let failures = |row: &Row| row.results.values().filter(|(letter, _)| *letter != 'P').count();
+            if failed.iter().all(|(row, ..)| failures(row) == 1) {
+                alone += 1.0;
+            }
         } else {
             censored += 1.0;
         }
     }
     let usually = f64::min(0.0015, 0.4 / tests.len() as f64);
-    (usual * usually + confirmed) / (usual + results as f64 - censored)
+    let rate = (usual * usually + confirmed) / (usual + results as f64 - censored);
+    (rate, (2.0 + alone) / (2.0 + confirmed))
 }
 
 fn backgrounds(rows: &mut [Row]) {
@@ -488,7 +497,13 @@ pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
     (row.variant.clone(), branch)
 }
 
-fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliable: f64, other: f64) -> Plain {
+fn judge(
+    rows: &[Row],
+    chains: &[(String, Option<String>)],
+    test: u32,
+    (unreliable, other): (f64, f64),
+    (of_calendar, now): (&[Row], Timestamp),
+) -> Plain {
     let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
     // The filter. The last hypothesis is a reliable test that changes break often.
     let theta = |k: usize| THETA[k % 11];
@@ -906,17 +921,26 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         }
     }
 
+    let times: Vec<i64> = considered.iter().map(|rows| rows[0].0.at).collect();
+    // Five runs, or three at a pace with which the test ran before the window and five times in it.
+    let enough = n >= 5
+        || n >= 3 && {
+            let (oldest, newest) = (times[0], times[times.len() - 1]);
+            let pace = (newest - oldest) as f64 / f64::from(n - 1);
+            let from = (now.unix_ms() - 14 * 86_400_000) as f64;
+            oldest as f64 - pace <= from && 4.0 * pace <= 14.0 * 86_400_000.0
+        };
     let incidents = recovered + contradictions;
     let is_flaky = (incidents >= 1 && score >= 0.4) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
-    let status = if is_by_calendar(&own, test) {
+    let status = if failed_ever && is_by_calendar(of_calendar, test) {
         "flaky"
     } else if is_broken {
         "broken"
-    } else if n < 5 && incidents == 0 && !fails_now {
+    } else if !enough && incidents == 0 && !fails_now {
         "insufficient_data"
-    } else if is_flaky && !is_resolved && (n >= 5 || incidents > 0) {
+    } else if is_flaky && !is_resolved && (enough || incidents > 0) {
         "flaky"
     } else if fails_now {
         "failing"
@@ -949,21 +973,19 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
 }
 
-/// A result of a test: its run, the chain, the letter and the failed attempts.
-type Own<'a> = (&'a Row, &'a Chain, char, u32);
-
 /// A variant and a branch.
 pub(crate) type Chain = (String, Option<String>);
 
-/// Whether the test fails in most hours of the weekends, or in one hour of the day, on three days or more, and at no other
-/// time, which is unlikely by chance.
-fn is_by_calendar(own: &[Own<'_>], test: u32) -> bool {
-    let counted = own.iter().filter(|(row, ..)| row.counts(test));
+/// Whether the test fails in most hours of some days of the calendar, or of a time of the day, on three days or more, and
+/// at no other time, which is unlikely by chance.
+fn is_by_calendar(rows: &[Row], test: u32) -> bool {
+    let counted = rows.iter().filter(|row| row.counts(test));
     let hours = |failed: bool| -> BTreeSet<i64> {
-        let rows = counted
-            .clone()
-            .filter(|(_, _, letter, _)| !failed || *letter != 'P');
-        rows.map(|(row, ..)| row.at.div_euclid(3_600_000)).collect()
+        let rows = counted.clone().filter(|row| {
+            let letter = row.results.get(&test).map(|(letter, _)| *letter);
+            letter.is_some_and(|letter| !failed || letter != 'P')
+        });
+        rows.map(|row| row.at.div_euclid(3_600_000)).collect()
     };
     let days =
         |hours: &BTreeSet<i64>| -> BTreeSet<i64> { hours.iter().map(|hour| hour.div_euclid(24)).collect() };
@@ -975,26 +997,53 @@ fn is_by_calendar(own: &[Own<'_>], test: u32) -> bool {
             .map(|i| given.saturating_sub(i) as f64 / (all - i) as f64)
             .product()
     };
-    let is_weekend = |hour: &i64| matches!((hour.div_euclid(24) + 4).rem_euclid(7), 0 | 6);
-    let is_same = |hour: &i64| hour.rem_euclid(24) == first.rem_euclid(24);
-    let within = |is_in: &dyn Fn(&i64) -> bool| -> BTreeSet<i64> {
-        all.iter().copied().filter(|hour| is_in(hour)).collect()
-    };
     let failed_days = days(&failed);
     if failed_days.len() < 3 {
         return false;
     }
+    let weekday = |hour: &i64| (hour.div_euclid(24) + 4).rem_euclid(7);
+    // The date, as text: 2026-01-31.
+    let date = |hour: i64| Timestamp::from_unix_ms(hour * 3_600_000).to_string()[..10].to_owned();
+    let is_last = |hour: i64, days: i64| date(hour)[..7] != date(hour + 24 * days)[..7];
+    let (of_day, of_week) = (first.rem_euclid(24), weekday(first));
     let apart = failed_days.last().unwrap() - failed_days.first().unwrap();
-    if failed.iter().all(is_weekend) && apart > 2 {
-        let weekend = within(&is_weekend);
-        let by_hours = chance(failed.len(), weekend.len(), all.len());
-        let by_days = chance(failed_days.len(), days(&weekend).len(), days(&all).len());
-        return by_hours < 0.005 && by_days < 0.005 && 2 * failed.len() >= weekend.len();
-    }
-    let same = within(&is_same);
-    failed.iter().all(is_same)
-        && chance(failed.len(), same.len(), all.len()) < 0.005 / 24.0
-        && 2 * failed.len() >= same.len()
+    let months: BTreeSet<String> = failed.iter().map(|hour| date(*hour)[..7].to_owned()).collect();
+    let of_months = months.len();
+    type IsIn<'a> = Box<dyn Fn(&i64) -> bool + 'a>;
+    let periods: [(IsIn<'_>, f64, bool); 7] = [
+        (
+            Box::new(|hour| apart > 2 && matches!(weekday(hour), 0 | 6)),
+            0.005,
+            true,
+        ),
+        (Box::new(|hour| weekday(hour) == of_week), 0.005 / 7.0, true),
+        (Box::new(|hour| date(*hour).ends_with("-01")), 0.005 / 3.0, true),
+        (Box::new(|hour| is_last(*hour, 1)), 0.005 / 3.0, true),
+        (
+            Box::new(|hour| of_months >= 3 && is_last(*hour, 3)),
+            0.005 / 3.0,
+            true,
+        ),
+        (
+            Box::new(|hour| hour.rem_euclid(24) == of_day),
+            0.005 / 25.0,
+            false,
+        ),
+        (
+            Box::new(|hour| [23, 0].contains(&hour.rem_euclid(24))),
+            0.005 / 25.0,
+            false,
+        ),
+    ];
+    periods.iter().any(|(is_in, level, of_days)| {
+        let given: BTreeSet<i64> = all.iter().copied().filter(|hour| is_in(hour)).collect();
+        let by_hours = chance(failed.len(), given.len(), all.len());
+        let by_days = chance(failed_days.len(), days(&given).len(), days(&all).len());
+        failed.iter().all(is_in)
+            && by_hours < *level
+            && (!of_days || by_days < *level)
+            && 2 * failed.len() >= given.len()
+    })
 }
 
 /// Whether the rows of a chain after the last result of a test show that it left its suite.
@@ -1067,16 +1116,23 @@ pub(crate) fn compare(history: &History, now: Timestamp) -> Result<(), TestCaseE
     let (_, tests) = rows(history, now);
     let mut settled = history.clone();
     settled.runs.retain(|observed| observed.is_settled(now));
+    let (of_calendar, _) = rows_of_days(&settled, now, 100);
     let (rows, _) = rows(&settled, now);
     let chains: Vec<_> = rows.iter().map(|row| chain_of(&rows, row)).collect();
     let verdicts = Engine::default().verdicts(history, now);
-    let (unreliable, other) = (unreliable(&rows), branches_break(&rows, &chains));
+    let (unreliable, other) = (unreliable(&rows), of_branches(&rows, &chains).0);
     let judged_tests: Vec<u32> = verdicts.iter().map(|verdict| verdict.test).collect();
     prop_assert_eq!(judged_tests, tests.into_iter().collect::<Vec<_>>());
     for verdict in &verdicts {
         let (engine, plain) = (
             figures_of(verdict),
-            judge(&rows, &chains, verdict.test, unreliable, other),
+            judge(
+                &rows,
+                &chains,
+                verdict.test,
+                (unreliable, other),
+                (&of_calendar, now),
+            ),
         );
         prop_assert!(
             near(&engine, &plain),

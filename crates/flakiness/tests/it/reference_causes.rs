@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::{
     history,
-    reference::{Row, THETA, branches_break, chain_of, is_same_crowd, next_of_crowd, rows, stable_chains},
+    reference::{Row, THETA, chain_of, is_same_crowd, next_of_crowd, of_branches, rows, stable_chains},
 };
 
 use self::{
@@ -100,8 +100,11 @@ impl RowOfTest<'_> {
     }
 }
 
-/// The parts of a test's results. `learned` is given for the failures of the stable branch.
-fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<Six>, Vec<usize>) {
+/// The parts of a test's results, their rows, and the factor for the parts of the branch if no other test failed in a run.
+type OfTest = (Vec<Six>, Vec<usize>, f64);
+
+/// The parts of a test. `learned` is given for the failures of the stable branch.
+fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTest {
     let mut order: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].results.contains_key(&test))
         .collect();
@@ -140,7 +143,13 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
         .map(|s| (&s.branch, s.is_stable().then_some(s.row.number)))
         .collect();
     let at_least = if runs.len() < 6 { 0.0006 } else { 0.0 };
-    let other = branches_break(rows, &chains).max(at_least);
+    let (rate, broken_alone) = of_branches(rows, &chains);
+    let other = rate.max(at_least);
+    let alone = if runs.len() < 6 || learned.is_some() {
+        1.0
+    } else {
+        broken_alone
+    };
     let passes: Vec<(f64, Vec<Six>)> = THETA
         .iter()
         .take(10)
@@ -156,11 +165,11 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
     let mixed = (0..results.len())
         .map(|i| std::array::from_fn(|part| (0..10).map(|k| weight(k) / total * passes[k].1[i][part]).sum()))
         .collect();
-    (mixed, order)
+    (mixed, order, alone)
 }
 
 /// The probabilities of a failure with its text: flake, environment, before, earlier, this.
-fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> [f64; 5] {
+fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> [f64; 5] {
     let row = |i: usize| &rows[order[i]];
     let letter = |i: usize| row(i).results[&test].0;
     let text_at = |i: usize| text(row(i).number, test).filter(|_| letter(i) != 'P');
@@ -289,6 +298,18 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
         let total: f64 = p.iter().sum();
         p = p.map(|part| part / total);
     }
+    if row(index)
+        .results
+        .values()
+        .filter(|(letter, _)| *letter != 'P')
+        .count()
+        == 1
+    {
+        p[4] *= alone;
+        p[5] *= alone;
+        let total: f64 = p.iter().sum();
+        p = p.map(|part| part / total);
+    }
     let mine = p[4] + p[5];
     if found.branches > 0 && !found.is_known && mine < 0.1 {
         p = p.map(|part| part * 0.9 / (1.0 - mine));
@@ -299,17 +320,17 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
 
 fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(), TestCaseError> {
     let learned = stable_branch(rows);
-    let mut known: BTreeMap<(u32, bool), (Vec<Six>, Vec<usize>)> = BTreeMap::new();
+    let mut known: BTreeMap<(u32, bool), OfTest> = BTreeMap::new();
     for cause in causes {
         let run = &history.runs[cause.run_index].run;
         let is_run = |row: &&Row| row.number == run.number && *row.variant == *run.variant;
         let row = rows.iter().find(is_run).unwrap();
         let stable = chain_of(rows, row).1.as_deref() == Some("main");
-        let (six, order) = known
+        let of_test = known
             .entry((cause.test, stable))
             .or_insert_with(|| six_of_test(rows, cause.test, stable.then_some(&learned)));
-        let index = order.iter().position(|i| is_run(&&rows[*i])).unwrap();
-        let plain = five(rows, six, order, cause.test, index);
+        let index = of_test.1.iter().position(|i| is_run(&&rows[*i])).unwrap();
+        let plain = five(rows, of_test, cause.test, index);
         let p = cause.probabilities;
         let engine = [
             p.flake,

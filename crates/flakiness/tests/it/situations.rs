@@ -4,7 +4,11 @@
 //! A row is the results of test 0 in the runs of a branch on a variant, as [`letters`] reads them. The n-th revision of a
 //! branch is the same on all variants. Thirty other tests pass everywhere.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use assay_flakiness::{
     Diagnose as _, Engine, ErrorTexts,
@@ -97,6 +101,70 @@ fn history(rows: &str) -> (History, i32) {
     }
     let newest = i32::try_from(numbers.len()).unwrap();
     (history, newest)
+}
+
+/// The verdict's sentence on the history of a file, and the history.
+fn sentence(name: &str) -> (String, History) {
+    let text = fs::read_to_string(folder().join(format!("{name}.csv"))).unwrap();
+    let (history, _) = history(text.splitn(4, '\n').nth(3).unwrap());
+    let now = history.runs.iter().map(|run| run.run.started_at).max().unwrap();
+    let verdict = Engine::default().verdicts(&history, now).swap_remove(0);
+    (verdict.explanation, history)
+}
+
+#[test]
+fn the_sentence_of_one_bad_variant_has_the_counts_of_its_history() {
+    let (sentence, history) = sentence("one_system_fails_most_runs");
+    let mut on_x86: Vec<_> = history
+        .runs
+        .iter()
+        .filter(|run| &*run.run.variant == "x86")
+        .collect();
+    on_x86.sort_by_key(|run| run.run.number);
+    let episodes = on_x86.chunk_by(|one, other| one.failed(0) == other.failed(0));
+    let failed: Vec<_> = episodes.filter(|episode| episode[0].failed(0)).collect();
+    let last = failed.last().unwrap();
+    assert!(on_x86.last().unwrap().failed(0));
+    assert_eq!(
+        sentence,
+        format!(
+            "Failed in {} separate episodes on main; breakages and their fixes do not explain them; on x86 only, not on \
+             the other variant; failing now: failed the last {} runs on main (x86) since run {}",
+            failed.len(),
+            last.len(),
+            last[0].run.number
+        )
+    );
+}
+
+#[test]
+fn the_sentence_of_the_calendar_has_the_counts_of_its_history() {
+    let (sentence, history) = sentence("weekends");
+    let newest = history.runs.iter().map(|run| run.run.started_at).max().unwrap();
+    let days = |counts: &dyn Fn(i64, bool) -> bool| {
+        let of_window = history
+            .runs
+            .iter()
+            .filter(|run| run.run.started_at >= newest.plus_days(-14));
+        let days = of_window.map(|run| (run.run.started_at.unix_ms() / (24 * HOUR_MS), run.failed(0)));
+        let days: BTreeSet<i64> = days
+            .filter(|(day, failed)| counts(*day, *failed))
+            .map(|(day, _)| day)
+            .collect();
+        days.len()
+    };
+    // 1970-01-03 was a Saturday.
+    let is_weekend = |day: i64| [2, 3].contains(&(day % 7));
+    assert_eq!(
+        sentence,
+        format!(
+            "Failed on {} of {} weekend days (UTC) and on none of {} other days",
+            days(&|_, failed| failed),
+            days(&|day, _| is_weekend(day)),
+            days(&|day, _| !is_weekend(day))
+        )
+    );
+    assert_eq!(days(&|day, failed| failed && !is_weekend(day)), 0);
 }
 
 /// Checks the conditions of the second line of a file: `status=flaky|failing not_cause=this_change mine_below=0.9`.

@@ -121,6 +121,106 @@ fn with_hindsight_no_streaks_are_counted() {
     assert_eq!(sentence, "No other failure in 40 runs on good code");
 }
 
+/// The sentence about test 0 in the last of these runs of 100 tests, which are five hours apart: each with its branch, the
+/// tests that failed, and whether they passed on retry.
+fn of_last(runs: &[(&str, std::ops::Range<u32>, bool)]) -> String {
+    let runs = (1..).zip(runs).map(|(number, (branch, failed, recovered))| {
+        let started_at = Timestamp::from_unix_ms(i64::from(number) * 5 * DAY_MS / 24);
+        let mut observed = RunObservations::of(RunFacts {
+            id: format!("run-{number}").into(),
+            number,
+            started_at,
+            branch: Some((*branch).into()),
+            revision: Some(format!("{number:08}").into()),
+            variant: "".into(),
+        });
+        (0..100).for_each(|test| observed.present.insert(test));
+        observed.failures = failed
+            .clone()
+            .map(|test| Failure {
+                test,
+                recovered: *recovered,
+                failed_attempts: 1,
+                lost_ms: None,
+            })
+            .collect();
+        observed
+    });
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 100,
+        runs: runs.collect(),
+    };
+    let last = history.runs.last().unwrap().run.clone();
+    let knowledge = Knowledge::AtTheTime;
+    let texts = ErrorTexts::new();
+    let causes = Engine::default().causes_of_run(&history, &texts, last.number, knowledge, last.started_at);
+    explanation(&history, &causes[0], knowledge)
+}
+
+#[test]
+fn a_stale_base_is_named_with_the_runs_that_broke_and_mended_it() {
+    let mut runs = vec![("main", 0..0, false); 20];
+    runs.extend(vec![("main", 0..1, false); 5]);
+    runs.extend(vec![("main", 0..0, false); 2]);
+    runs.push(("feature", 0..1, false));
+    let red = |(_, failed, _): &(&str, std::ops::Range<u32>, bool)| !failed.is_empty();
+    let broke = 1 + runs.iter().position(red).unwrap();
+    let mended = 1 + broke + runs[broke..].iter().position(|run| !red(run)).unwrap();
+    let sentence = of_last(&runs).to_lowercase();
+    let rebase = format!(
+        "rebase: main failed it since run {broke}, and is mended since revision {mended:08}, run {mended}; \
+         this branch probably began before"
+    );
+    assert!(sentence.contains(&rebase), "{sentence}");
+    // A control: main is still red.
+    runs.truncate(25);
+    runs.push(("feature", 0..1, false));
+    assert_eq!(of_last(&runs), format!("Fails on main since run {broke}"));
+}
+
+#[test]
+fn a_crowd_that_lasts_is_a_shared_cause_since_its_first_run() {
+    let mut runs = vec![("main", 0..0, false); 30];
+    runs.extend(vec![("main", 0..20, false); 3]);
+    let began = 1 + runs.iter().position(|(_, failed, _)| !failed.is_empty()).unwrap();
+    let failed = runs.last().unwrap().1.len();
+    assert_eq!(
+        of_last(&runs),
+        format!("A shared cause on main since run {began}: {failed} tests failed together in this run")
+    );
+    // A control: in its first run it may pass again.
+    runs.truncate(31);
+    assert_eq!(
+        of_last(&runs),
+        format!("{failed} tests failed together in this run")
+    );
+}
+
+#[test]
+fn a_run_whose_tests_all_fail_at_first_is_a_sign_of_the_machine_or_of_a_warm_up() {
+    let once: Vec<_> = (1..=20)
+        .map(|number| ("main", 0..if number == 20 { 100 } else { 0 }, true))
+        .collect();
+    let all = "All 100 tests of this run failed at first and passed on retry, and so in";
+    let of_once = of_last(&once);
+    assert!(
+        of_once.contains(&format!(
+            "{all} 0 of 19 runs before: a sign of this run's machine"
+        )),
+        "{of_once}"
+    );
+    let always = of_last(&vec![("main", 0..100, true); 20]);
+    let warm_up = "a warm-up, because what the tests need is not ready when they begin";
+    assert!(
+        always.contains(&format!("{all} 19 of 19 runs before: {warm_up}")),
+        "{always}"
+    );
+    // A control: one test passed at once.
+    let most = of_last(&vec![("main", 0..99, true); 20]);
+    assert!(!most.contains("at first"), "{most}");
+}
+
 /// 14 green runs of main with 20 tests, then a branch whose runs have another test.
 fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
     let run = |number: u32, branch: &str, revision: &str, tests: u32, fails: bool| RunObservations {

@@ -111,9 +111,21 @@ fn some_failures_are_never_excused() {
         ..flake()
     };
     assert_eq!(refused(new.clone(), &rules()), Some(Refusal::New));
-    let probable = JudgedFailure { mine: 0.4, ..new };
-    assert_eq!(outcome(vec![probable.clone()], &rules()), GateOutcome::Blocked);
+    let probable = JudgedFailure {
+        mine: 0.4,
+        ..new.clone()
+    };
+    assert_eq!(outcome(vec![probable.clone()], &rules()), GateOutcome::Rerun);
     assert_eq!(refused(probable, &rules()), Some(Refusal::New));
+    let passed_again = JudgedFailure { cleared: true, ..new };
+    assert_eq!(refused(passed_again.clone(), &rules()), None);
+    // No other branch ran it, so reruns show that this one added a flaky test.
+    let own = JudgedFailure {
+        runs_elsewhere: 0,
+        ..passed_again
+    };
+    assert_eq!(outcome(vec![own.clone()], &rules()), GateOutcome::Blocked);
+    assert_eq!(refused(own, &rules()), Some(Refusal::New));
     let crowd = JudgedFailure {
         same_error: 10,
         ..flake()

@@ -83,8 +83,7 @@ impl<'a> Session<'a> {
                 self.run_round(job, &round)?;
             }
             let decision = self.decision();
-            // Several failures together may be near certain while none of them is, so the planner says what is open.
-            if !decision.may_run_again() || self.reruns.is_broken() {
+            if !decision.may_run_again() {
                 return Ok(decision);
             }
         }

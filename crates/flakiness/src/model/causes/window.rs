@@ -177,6 +177,17 @@ fn doubt_witnesses(parts: &mut Parts) {
     parts[THIS] = ONLY_WITNESSES - parts[EARLIER];
 }
 
+/// Weighs the parts of a failure without company on a branch: of the tests that branches broke, this share failed without
+/// another one.
+fn weigh_alone(parts: &mut Parts, broken_alone: f64) {
+    parts[THIS] *= broken_alone;
+    parts[EARLIER] *= broken_alone;
+    let all: f64 = parts.iter().sum();
+    for part in parts {
+        *part /= all;
+    }
+}
+
 /// A window with the data that all its failures share.
 struct WindowModel<'h> {
     timeline: Timeline<'h>,
@@ -261,7 +272,8 @@ impl<'h> WindowModel<'h> {
             test,
         );
         let rates = &self.background.rates;
-        let on_branches = if results.sequence.runs_and_branches() < KNOWN_AFTER {
+        let may_be_new = results.sequence.runs_and_branches() < KNOWN_AFTER;
+        let on_branches = if may_be_new {
             rates.branches_break.max(NEW_TESTS_BREAK)
         } else {
             rates.branches_break
@@ -284,12 +296,16 @@ impl<'h> WindowModel<'h> {
             let mut parts = diagnosis
                 .text_counts(index)
                 .map_or(*parts, |counts| counts.weigh(parts));
+            let entry = self.timeline.entries.get(*position)?;
+            // A branch that adds a test breaks this one alone.
+            if learned.is_none() && !may_be_new && entry.failures.len() == 1 {
+                weigh_alone(&mut parts, rates.broken_alone);
+            }
             let witnesses = results.witnesses.get(index)?;
             if witnesses.branches > 0 && !witnesses.is_known {
                 doubt_witnesses(&mut parts);
             }
             let result = results.sequence.results.get(index)?;
-            let entry = self.timeline.entries.get(*position)?;
             let run = *self.timeline.run_of.get(*position)?;
             let mut facts = diagnosis.facts(index)?;
             facts.in_lasting_crowd = self.background.lasts(*position, test);

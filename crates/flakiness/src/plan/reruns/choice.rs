@@ -1,190 +1,180 @@
-//! The reruns of one cause: what they may lead to, by looking ahead over all sequences of their results.
+//! The next rerun of one cause: the one with which the expected loss is smallest, by looking ahead over all sequences of
+//! reruns and results.
+
+use std::collections::HashMap;
 
 use super::{
-    EQUAL, Limits, RerunKind, Suspect,
-    common_cause::{CommonCause, Evidence, MOST_REPETITIONS, REPRESENTATIVES},
+    KINDS, Limits, RerunKind, RerunResults, Suspect,
+    common_cause::{CommonCause, Evidence, REPRESENTATIVES},
 };
-use crate::numbers;
 
-/// The probabilities of what the reruns of a cause lead to.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outcomes {
-    /// It no longer speaks against the run.
-    pub(super) passes: f64,
-    /// It blocks the run.
-    pub(super) blocks: f64,
-}
-
-impl Outcomes {
-    pub(super) fn decides(self) -> f64 {
-        (self.passes + self.blocks).min(1.0)
-    }
-}
-
-/// The repetitions of the tests that run again for one cause.
-#[derive(Debug, Clone)]
+/// The next rerun of the tests that run again for one cause.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     /// The tests, as indexes of the suspects. They run together.
     pub(super) tests: Vec<usize>,
     pub(super) kind: RerunKind,
-    /// The seconds of one repetition of all these tests.
+    /// The seconds of these tests, without the start of the runner.
     pub(super) seconds: f64,
-    pub(super) repetitions: u32,
-    /// The outcomes of 0, 1, 2 … repetitions.
-    outcomes: Vec<Outcomes>,
-    /// The probability that the first, second … repetition is needed.
-    needed: Vec<f64>,
+    /// The expected loss that it saves, in seconds; below 0 if it costs more.
+    pub(super) saves_s: f64,
 }
 
 impl Choice {
-    pub(super) fn of(cause: &CommonCause, suspects: &[Suspect], passes_below: f64, limits: &Limits) -> Self {
-        let best = |choice: &Self| {
-            let within = (1..=MOST_REPETITIONS).filter(|repetitions| {
-                f64::from(*repetitions) * (choice.seconds + limits.startup_s) <= limits.budget_s
-            });
-            within
-                .map(|repetitions| choice.outcomes_of(repetitions).decides())
-                .fold(0.0, f64::max)
-        };
-        // As many tests as the budget allows.
-        let with = |kind| {
-            let of = |most| {
-                let tests = cause.representatives(suspects, kind, most);
-                Self::with(cause, suspects, (kind, tests), passes_below, limits)
-            };
-            let mut fewer = (2..=REPRESENTATIVES.min(cause.tests.len())).rev().map(of);
-            fewer.find(|choice| best(choice) > EQUAL).unwrap_or_else(|| of(1))
-        };
-        let (alone, with_file) = (with(RerunKind::Alone), with(RerunKind::WithFile));
-        let (by_alone, by_file) = (best(&alone), best(&with_file));
-        // Passes alone do not exclude that the change spoils what the tests of a mass failure share.
-        if cause.is_mass_failure() && by_file > EQUAL {
-            return with_file;
-        }
-        let is_equal = (by_alone - by_file).abs() < EQUAL;
-        match is_equal && alone.seconds <= with_file.seconds || !is_equal && by_alone > by_file {
-            true => alone,
-            false => with_file,
-        }
-    }
-
-    fn with(
+    /// The best next rerun; none if none fits the budget. As many tests run as are worth their time. `stake_s` is the loss of
+    /// a wrong block: less, the more probably another test is broken.
+    pub(super) fn of(
         cause: &CommonCause,
         suspects: &[Suspect],
-        (kind, tests): (RerunKind, Vec<usize>),
-        passes_below: f64,
+        (passes_below, stake_s): (f64, f64),
         limits: &Limits,
-    ) -> Self {
-        let most = match tests.is_empty() {
-            true => 0,
-            false => cause.most_repetitions(),
+    ) -> Option<Self> {
+        // Passes alone do not exclude that the change spoils what the tests of a mass failure share.
+        let runs = |kind: &RerunKind| !cause.representatives(suspects, *kind, 1).is_empty();
+        let kinds: Vec<RerunKind> = match cause.is_mass_failure() && runs(&RerunKind::WithFile) {
+            true => vec![RerunKind::WithFile],
+            false => KINDS.into_iter().filter(runs).collect(),
         };
-        let representatives = || tests.iter().filter_map(|index| suspects.get(*index));
-        let mut evidence: Vec<Evidence> = representatives().map(|suspect| cause.evidence(suspect)).collect();
-        evidence.extend(cause.evidence_without(suspects, &tests));
-        let mut ahead = Ahead {
-            cause,
-            tests: tests.len(),
-            kind,
-            passes_below,
-            blocks_from: limits.blocks_from,
-            outcomes: vec![Outcomes::default(); numbers::at(most + 1)],
-            needed: vec![0.0; numbers::at(most)],
+        let of = |most| {
+            let tests = cause.representatives(suspects, *kinds.last()?, most);
+            Ahead::new(cause, suspects, &tests, &kinds, (passes_below, stake_s), limits).choice()
         };
-        ahead.look(&mut evidence, 0, 1.0);
-        Self {
-            kind,
-            seconds: representatives()
-                .filter_map(|suspect| suspect.seconds(kind))
-                .sum(),
-            repetitions: 0,
-            outcomes: ahead.outcomes,
-            needed: ahead.needed,
-            tests,
-        }
-    }
-
-    pub(super) fn outcomes_of(&self, repetitions: u32) -> Outcomes {
-        let of = self.outcomes.get(numbers::at(repetitions)).copied();
-        of.unwrap_or_default()
-    }
-
-    pub(super) fn outcomes(&self) -> Outcomes {
-        self.outcomes_of(self.repetitions)
-    }
-
-    /// The most repetitions that may be planned.
-    pub(super) fn most(&self) -> u32 {
-        numbers::count(self.needed.len())
-    }
-
-    /// The probability that this repetition is needed, from 1; 0 if it is not planned.
-    pub(super) fn needs(&self, repetition: u32) -> f64 {
-        let index = numbers::at(repetition.saturating_sub(1));
-        match repetition <= self.repetitions {
-            true => self.needed.get(index).copied().unwrap_or(0.0),
-            false => 0.0,
-        }
+        let mut more = (2..=REPRESENTATIVES.min(cause.tests.len())).rev().filter_map(of);
+        more.find(|choice| choice.saves_s > 0.0).or_else(|| of(1))
     }
 }
 
-/// Looks ahead over all sequences of results in reruns of one kind.
+/// Looks ahead over all sequences of reruns of the tests of a cause, and their results.
 struct Ahead<'a> {
     cause: &'a CommonCause,
-    /// The number of tests that run in each repetition: the first ones of the evidence.
-    tests: usize,
-    kind: RerunKind,
+    tests: &'a [usize],
+    /// The evidence of these tests, then of others that have run again.
+    evidence: Vec<Evidence>,
+    /// The kinds of reruns, each with the seconds of the tests.
+    kinds: Vec<(RerunKind, f64)>,
     passes_below: f64,
-    blocks_from: f64,
-    /// The outcomes of 0, 1, 2 … repetitions.
-    outcomes: Vec<Outcomes>,
-    /// The probability that the first, second … repetition is needed.
-    needed: Vec<f64>,
+    /// The loss of a wrong block, in seconds.
+    stake_s: f64,
+    limits: &'a Limits,
+    /// The smallest expected loss by the results of the tests.
+    known: HashMap<Vec<RerunResults>, f64>,
 }
 
-impl Ahead<'_> {
-    /// Adds what may follow this evidence, which is reached with this probability after these repetitions of the plan.
-    fn look(&mut self, evidence: &mut [Evidence], repetitions: u32, probability: f64) {
-        let mine = self.cause.mine(evidence);
-        let is_passed = mine < self.passes_below;
-        let is_blocked = mine >= self.blocks_from && repetitions > 0;
-        if is_passed || is_blocked {
-            for outcomes in self.outcomes.iter_mut().skip(numbers::at(repetitions)) {
-                match is_passed {
-                    true => outcomes.passes += probability,
-                    false => outcomes.blocks += probability,
-                }
-            }
-            return;
-        }
-        let running = evidence.iter().take(self.tests);
-        let most = running.map(|test| test.results.all()).max();
-        if most.is_none_or(|most| most >= self.cause.most_repetitions()) || self.needed.is_empty() {
-            return;
-        }
-        if let Some(needed) = self.needed.get_mut(numbers::at(repetitions)) {
-            *needed += probability;
-        }
-        let mut next = self.next(evidence);
-        // The explanations leave out what further failures say, so that all do not add up to the probability so far.
-        let all: f64 = next.iter().map(|(_, weight)| weight).sum();
-        for (evidence, weight) in &mut next {
-            let probability = probability * *weight / all.max(f64::MIN_POSITIVE);
-            self.look(evidence, repetitions + 1, probability);
+impl<'a> Ahead<'a> {
+    fn new(
+        cause: &'a CommonCause,
+        suspects: &[Suspect],
+        tests: &'a [usize],
+        kinds: &[RerunKind],
+        (passes_below, stake_s): (f64, f64),
+        limits: &'a Limits,
+    ) -> Self {
+        let running = || tests.iter().filter_map(|index| suspects.get(*index));
+        let mut evidence: Vec<Evidence> = running().map(|suspect| cause.evidence(suspect)).collect();
+        evidence.extend(cause.evidence_without(suspects, tests));
+        let seconds = |kind: RerunKind| {
+            let each: Option<Vec<f64>> = running().map(|suspect| suspect.seconds(kind)).collect();
+            each.map(|each| (kind, each.iter().sum()))
+        };
+        Self {
+            cause,
+            tests,
+            evidence,
+            kinds: kinds.iter().filter_map(|kind| seconds(*kind)).collect(),
+            passes_below,
+            stake_s,
+            limits,
+            known: HashMap::new(),
         }
     }
 
-    /// The evidence after each combination of results of the next repetition, with its weight.
-    fn next(&self, evidence: &[Evidence]) -> Vec<(Vec<Evidence>, f64)> {
+    fn choice(mut self) -> Option<Choice> {
+        let evidence = self.evidence.clone();
+        let now = self.loss_of_decision(&evidence);
+        let choices = self.kinds.clone().into_iter().filter_map(|(kind, seconds)| {
+            let loss = self.loss_of_rerun(&evidence, (kind, seconds), 0.0)?;
+            Some((now - loss, kind, seconds))
+        });
+        let (saves_s, kind, seconds) = choices.max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+        Some(Choice {
+            tests: self.tests.to_vec(),
+            kind,
+            seconds,
+            saves_s,
+        })
+    }
+
+    /// The expected losses of a block and of a pass without a further rerun.
+    fn losses_of_decisions(&self, evidence: &[Evidence]) -> [f64; 2] {
+        let mine = self.cause.mine(evidence);
+        let wrong_pass = self.stake_s * (1.0 - self.passes_below) / self.passes_below.max(f64::EPSILON);
+        [(1.0 - mine) * self.stake_s, mine * wrong_pass]
+    }
+
+    /// The expected loss of the better decision.
+    fn loss_of_decision(&self, evidence: &[Evidence]) -> f64 {
+        let [block, pass] = self.losses_of_decisions(evidence);
+        block.min(pass)
+    }
+
+    /// The smallest expected loss, after reruns that took this long.
+    fn loss(&mut self, evidence: &[Evidence], spent_s: f64) -> f64 {
+        let key: Vec<RerunResults> = evidence.iter().map(|test| test.results).collect();
+        if let Some(loss) = self.known.get(&key) {
+            return *loss;
+        }
+        let mut loss = self.loss_of_decision(evidence);
+        // Each rerun takes a second or more, in which less than this cannot be saved.
+        if loss > self.limits.startup_s {
+            for kind in self.kinds.clone() {
+                if let Some(with_rerun) = self.loss_of_rerun(evidence, kind, spent_s) {
+                    loss = loss.min(with_rerun);
+                }
+            }
+        }
+        self.known.insert(key, loss);
+        loss
+    }
+
+    /// The expected loss with a rerun, and its seconds; none if it exceeds the budget or the tests ran often enough.
+    fn loss_of_rerun(
+        &mut self,
+        evidence: &[Evidence],
+        (kind, seconds): (RerunKind, f64),
+        spent_s: f64,
+    ) -> Option<f64> {
+        let takes = self.limits.startup_s + seconds;
+        let running = evidence.iter().take(self.tests.len());
+        let most = running.map(|test| test.results.all()).max()?;
+        if most >= self.cause.most_repetitions() || spent_s + takes > self.limits.budget_s {
+            return None;
+        }
+        let next = self.next(evidence, kind);
+        // The explanations leave out what further failures say, so that all do not add up to the probability so far. What the
+        // rerun saves is therefore measured against one decision for all of its results.
+        let (mut all, mut block, mut pass, mut after) = (0.0, 0.0, 0.0, 0.0);
+        for (evidence, weight) in next {
+            let [of_block, of_pass] = self.losses_of_decisions(&evidence);
+            all += weight;
+            block += weight * of_block;
+            pass += weight * of_pass;
+            after += weight * self.loss(&evidence, spent_s + takes);
+        }
+        let saved = (block.min(pass) - after) / all.max(f64::MIN_POSITIVE);
+        Some(self.loss_of_decision(evidence) + takes - saved)
+    }
+
+    /// The evidence after each combination of results of the next rerun, with its weight.
+    fn next(&self, evidence: &[Evidence], kind: RerunKind) -> Vec<(Vec<Evidence>, f64)> {
         let mut next = vec![evidence.to_vec()];
-        for test in 0..self.tests {
+        for test in 0..self.tests.len() {
             next = next
                 .into_iter()
                 .flat_map(|before| {
                     [true, false].map(|failed| {
                         let mut after = before.clone();
                         if let Some(evidence) = after.get_mut(test) {
-                            evidence.results.add(self.kind, failed);
+                            evidence.results.add(kind, failed);
                         }
                         after
                     })

@@ -9,9 +9,11 @@ use crate::model::{BROKEN_PASSES, RETRY_FAILS};
 /// The share of breakages that a test shows only beside the other tests of its file, because the change spoils what
 /// they share. Chosen, not measured.
 const SHARED_IN_FILE: f64 = 0.06;
-/// The same beside tests of other files, where files share a process.
+/// The same where each test has its process: they may share files or a service.
+const SHARED_BY_PROCESSES: f64 = 0.01;
+/// The same beside tests of other files.
 const SHARED_BY_FILES: f64 = 0.005;
-/// The same of breakages that cause a mass failure, in whatever processes: what its tests share may be a server.
+/// The same of breakages that cause a mass failure: what its tests share may be a server.
 const SHARED_IN_MASS_FAILURE: f64 = 0.01;
 /// The share of breakages with which a test fails only sometimes, and how often it then fails. Chosen on simulations.
 const SOMETIMES: (f64, f64) = (0.1, 0.6);
@@ -48,7 +50,7 @@ pub enum ProcessOf {
 }
 
 /// The results of a test in reruns of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Results {
     /// How often it passed.
     pub passed: u32,
@@ -66,7 +68,7 @@ impl Results {
 }
 
 /// The results of a test in all its reruns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RerunResults {
     /// Alone.
     pub alone: Results,
@@ -168,13 +170,12 @@ impl Shows {
     /// All of them, each with its share of the breakages.
     pub(super) const fn shares(process: ProcessOf, in_mass_failure: bool) -> [(Self, f64); 3] {
         let in_file = match process {
-            ProcessOf::Test => 0.0,
+            ProcessOf::Test => SHARED_BY_PROCESSES,
             ProcessOf::File | ProcessOf::Suite => SHARED_IN_FILE,
         };
-        let by_files = match (process, in_mass_failure) {
-            (_, true) => SHARED_IN_MASS_FAILURE,
-            (ProcessOf::Suite, false) => SHARED_BY_FILES,
-            (ProcessOf::Test | ProcessOf::File, false) => 0.0,
+        let by_files = match in_mass_failure {
+            true => SHARED_IN_MASS_FAILURE,
+            false => SHARED_BY_FILES,
         };
         [
             (Self::Everywhere, 1.0 - in_file - by_files),
