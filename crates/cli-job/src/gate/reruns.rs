@@ -10,10 +10,7 @@ use std::collections::HashMap;
 
 use assay_answers::failures::{BLOCKS_FROM, CLEAR, action};
 use assay_cli_terminal::output;
-use assay_domain::{
-    cause::{Action, Cause},
-    test::TestName,
-};
+use assay_domain::{cause::Cause, test::TestName};
 use assay_flakiness::{
     any_mine,
     plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect},
@@ -59,8 +56,6 @@ pub struct Reruns {
     /// Their causes as the engine judges them.
     causes: Vec<Cause>,
     times: u32,
-    /// Whether a round ran.
-    has_tried: bool,
 }
 
 /// The tests that run again in one start of the runner.
@@ -105,12 +100,10 @@ impl Reruns {
             suspects,
             causes,
             times: 0,
-            has_tried: false,
         }
     }
 
-    /// What runs next within the bounds: at most one round of each kind; empty if nothing can decide. A run that
-    /// probabilities block has one round at least, if it fits.
+    /// What runs next within the bounds: at most one round of each kind; empty if no rerun is worth its time.
     pub fn next(&self, bounds: Bounds) -> Vec<Round> {
         let mut rounds: Vec<Round> = Vec::new();
         for planned in reruns::plan(&self.suspects, &bounds.limits()) {
@@ -126,33 +119,7 @@ impl Reruns {
                 }),
             }
         }
-        if rounds.is_empty() && !self.has_tried && self.judged.action == Action::Block {
-            rounds.extend(self.unseen(bounds));
-        }
         rounds
-    }
-
-    /// The failed tests that fit into one round, those first that this change most probably broke.
-    fn unseen(&self, bounds: Bounds) -> Option<Round> {
-        let mut failed: Vec<_> = self.tests().collect();
-        failed.sort_by(|(left, _), (right, _)| right.mine.total_cmp(&left.mine));
-        [RerunKind::Alone, RerunKind::WithFile]
-            .into_iter()
-            .find_map(|kind| {
-                let mut left_s = bounds.left_s - bounds.startup_s;
-                let mut fits = |suspect: &Suspect| {
-                    let seconds = match kind {
-                        RerunKind::Alone => suspect.alone_s,
-                        RerunKind::WithFile => suspect.with_file_s,
-                    };
-                    let fitting = seconds.filter(|seconds| *seconds <= left_s);
-                    left_s -= fitting.unwrap_or(0.0);
-                    fitting.is_some()
-                };
-                let fitting = failed.iter().filter(|(suspect, _)| fits(suspect));
-                let tests: Vec<TestName> = fitting.map(|(_, failure)| name_of(failure)).collect();
-                (!tests.is_empty()).then_some(Round { kind, tests })
-            })
     }
 
     /// The first failed test.
@@ -187,7 +154,6 @@ impl Reruns {
     /// result do not run again in this way.
     pub fn record(&mut self, round: &Round, failed: impl Fn(&TestName) -> Option<bool>) -> Vec<TestName> {
         let mut ran = Vec::new();
-        self.has_tried = true;
         for test in &round.tests {
             let place = self.tests().position(|(_, failure)| name_of(failure) == *test);
             let Some(suspect) = place.and_then(|place| self.suspects.get_mut(place)) else {

@@ -1,3 +1,5 @@
+use assay_domain::cause::Action;
+
 use super::*;
 use crate::gate::judged::fixture::flake;
 
