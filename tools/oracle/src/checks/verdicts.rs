@@ -278,12 +278,15 @@ fn check_conclusions(comparison: &mut Comparison, what: &str, answer: &Value, fi
     let count = figures.runs.len() - dropped.min(figures.runs.len());
     let recovered = figures.runs.iter().filter(|(_, test)| test.recovered()).count();
     if figures.failing == 0 {
-        let expected = if count < 5 { "insufficient_data" } else { "healthy" };
-        comparison.same(
-            &format!("{what}: verdict on {count} green runs"),
-            &status,
-            &expected,
-        );
+        // Three or four runs are enough for a test that had five.
+        let expected: &[&str] = match count {
+            0..3 => &["insufficient_data"],
+            3..5 => &["insufficient_data", "healthy"],
+            5.. => &["healthy"],
+        };
+        comparison.holds(expected.contains(&status), || {
+            format!("{what}: {status} on {count} green runs")
+        });
     }
     // Without reruns, revisions are in the order of time.
     let has_left = answer["explanation"]
