@@ -3,6 +3,7 @@
 use std::{thread, time::Duration};
 
 use assay_domain::{
+    attempt::AttemptStatus,
     rules::RecordingRules,
     store::{RecordError, Recorder as _, Store, StoreError},
     timestamp::Timestamp,
@@ -134,10 +135,9 @@ fn an_unknown_stored_word_is_named_in_the_error() {
         "{answer:?}"
     );
     world.database.execute("UPDATE result_block SET status = '\\x4d'");
-    assert!(matches!(
-        world.final_results(&[result_key(0, 1, NOW)]),
-        Err(StoreError::Corrupt { .. })
-    ));
+    // A list of tests is not lost for a damaged result of one of them.
+    let results = world.final_results(&[result_key(0, 1, NOW)]).unwrap();
+    assert_eq!(results[0].status, AttemptStatus::Interrupted);
 }
 
 #[test]
