@@ -1,17 +1,7 @@
-//! The report formats: one row for each, with everything that differs among them except detection and reading.
+//! The report formats: one row for each, with what differs among them. `detect` recognises them, and `readers` has the
+//! reader of each.
 
 use self::FailureStatus::{Also, Counted};
-use crate::{
-    allure, catch2, ctest, ctrf, cucumber, dart,
-    events::read as events,
-    go,
-    input::Input,
-    jest, junit, karate, libtest, mocha, nunit, playwright, pytest_json,
-    report::{ReadError, Report},
-    robot, rspec, swift, tap, testng, trx,
-    xml::read as xml,
-    xunit,
-};
 
 /// A report format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,48 +82,39 @@ impl Format {
         Self::Swift,
     ];
 
-    /// The format's row: its name on the command line, what it is, its rank, its reader, and what else differs.
-    #[rustfmt::skip]
+    /// The format's row: its name on the command line, what it is, its rank, and what else differs.
     const fn row(self) -> Row {
         match self {
-            Self::Playwright => row("playwright", "Playwright JSON", 0, |input| playwright::read(input).map(json)),
-            Self::Junit => row("junit", "JUnit XML of every dialect", 9, |input| junit::read(input).map(plain))
-                .of_classes().without_marks().also(&[NEXTEST]),
-            Self::Ctrf => row("ctrf", "CTRF (Common Test Report Format)", 1, |input| ctrf::read(input).map(json))
+            Self::Playwright => row("playwright", "Playwright JSON", 0),
+            Self::Junit => row("junit", "JUnit XML of every dialect", 9)
+                .of_classes()
+                .without_marks()
+                .also(&[NEXTEST]),
+            Self::Ctrf => row("ctrf", "CTRF (Common Test Report Format)", 1).without_marks(),
+            Self::Jest => row("jest", "Jest or Vitest JSON", 3),
+            Self::Go => row("go", "`go test -json`", 4),
+            Self::Trx => row("trx", "TRX (Visual Studio test results)", 5)
+                .of_classes()
                 .without_marks(),
-            Self::Jest => row("jest", "Jest or Vitest JSON", 3, |input| jest::read(input).map(json)),
-            Self::Go => row("go", "`go test -json`", 4, |input| go::read(input).map(plain)),
-            Self::Trx => row("trx", "TRX (Visual Studio test results)", 5, |input| xml::<trx::Run<'_>>(input).map(plain))
-                .of_classes().without_marks(),
-            Self::Allure => row("allure", "an Allure results folder", 2, |input| allure::read(input).map(with_history)),
-            Self::Testng => row("testng", "TestNG results", 6, |input| xml::<testng::Run<'_>>(input).map(plain))
-                .of_classes(),
-            Self::Cucumber => row("cucumber", "Cucumber JSON", 7, |input| cucumber::read(input).map(json)).of_classes(),
-            Self::Robot => row("robot", "Robot Framework's output.xml", 7, |input| xml::<robot::Run<'_>>(input).map(plain))
-                .counted(250),
-            Self::Mocha => row("mocha", "Mocha JSON", 8, |input| mocha::read(input).map(json)).counted(255),
-            Self::Mochawesome => row("mochawesome", "mochawesome JSON", 8, |input| mocha::read_mochawesome(input).map(json))
-                .counted(255),
-            Self::Karate => row("karate", "Karate's features or their summary", 10, |input| karate::read(input).map(json))
-                .of_classes(),
-            Self::Nunit => row("nunit", "NUnit XML (versions 2 and 3)", 5, |input| xml::<nunit::Run<'_>>(input).map(plain))
-                .of_classes().without_marks(),
-            Self::Xunit => row("xunit", "xUnit.net XML", 5, |input| xml::<xunit::Run<'_>>(input).map(plain))
-                .of_classes().without_marks(),
-            Self::PytestJson => row("pytest-json", "pytest-json-report", 8, |input| pytest_json::read(input).map(json)),
-            Self::Rspec => row("rspec", "RSpec JSON", 8, |input| rspec::read(input).map(json)),
-            Self::Tap => row("tap", "TAP (Test Anything Protocol)", 10, |input| tap::read(input).map(plain))
-                .counted(255),
-            Self::Dart => row("dart", "events of dart test and flutter test", 6, |input| events::<dart::Run>(input).map(plain))
-                ,
-            Self::Libtest => row("libtest", "events of Rust's libtest", 6, |input| events::<libtest::Run>(input).map(plain))
-                .also(&[NEXTEST, 101]),
-            Self::Ctest => row("ctest", "CTest's Test.xml", 7, |input| xml::<ctest::Run<'_>>(input).map(plain))
-                .also(&[8]),
-            Self::Catch2 => row("catch2", "Catch2 XML", 7, |input| xml::<catch2::Run<'_>>(input).map(plain))
-                .also(&[42]),
-            Self::Swift => row("swift", "events of Swift Testing", 6, |input| events::<swift::Run>(input).map(plain))
+            Self::Allure => row("allure", "an Allure results folder", 2),
+            Self::Testng => row("testng", "TestNG results", 6).of_classes(),
+            Self::Cucumber => row("cucumber", "Cucumber JSON", 7).of_classes(),
+            Self::Robot => row("robot", "Robot Framework's output.xml", 7).counted(250),
+            Self::Mocha => row("mocha", "Mocha JSON", 8).counted(255),
+            Self::Mochawesome => row("mochawesome", "mochawesome JSON", 8).counted(255),
+            Self::Karate => row("karate", "Karate's features or their summary", 10).of_classes(),
+            Self::Nunit => row("nunit", "NUnit XML (versions 2 and 3)", 5)
+                .of_classes()
                 .without_marks(),
+            Self::Xunit => row("xunit", "xUnit.net XML", 5).of_classes().without_marks(),
+            Self::PytestJson => row("pytest-json", "pytest-json-report", 8),
+            Self::Rspec => row("rspec", "RSpec JSON", 8),
+            Self::Tap => row("tap", "TAP (Test Anything Protocol)", 10).counted(255),
+            Self::Dart => row("dart", "events of dart test and flutter test", 6),
+            Self::Libtest => row("libtest", "events of Rust's libtest", 6).also(&[NEXTEST, 101]),
+            Self::Ctest => row("ctest", "CTest's Test.xml", 7).also(&[8]),
+            Self::Catch2 => row("catch2", "Catch2 XML", 7).also(&[42]),
+            Self::Swift => row("swift", "events of Swift Testing", 6).without_marks(),
         }
     }
 
@@ -170,11 +151,6 @@ impl Format {
         }
     }
 
-    /// Reads the first report of a text.
-    pub(crate) fn read(self, input: &Input<'_>) -> Result<FirstReport, ReadError> {
-        (self.row().read)(input)
-    }
-
     /// All formats in words, for messages.
     pub(crate) fn all_in_words() -> String {
         let all: Vec<&str> = Self::ALL.iter().map(|format| format.help()).collect();
@@ -182,31 +158,21 @@ impl Format {
     }
 }
 
-/// The first report of a text, the history id of an Allure result, and the byte where another report begins.
-pub(crate) type FirstReport = (Report, Option<String>, Option<usize>);
-
 /// What differs among formats.
 struct Row {
     name: &'static str,
     help: &'static str,
     rank: u8,
-    read: fn(&Input<'_>) -> Result<FirstReport, ReadError>,
     looks_up_files: bool,
     may_hide_retries: bool,
     statuses: FailureStatus,
 }
 
-const fn row(
-    name: &'static str,
-    help: &'static str,
-    rank: u8,
-    read: fn(&Input<'_>) -> Result<FirstReport, ReadError>,
-) -> Row {
+const fn row(name: &'static str, help: &'static str, rank: u8) -> Row {
     Row {
         name,
         help,
         rank,
-        read,
         looks_up_files: false,
         may_hide_retries: false,
         statuses: Also(&[]),
@@ -246,18 +212,6 @@ enum FailureStatus {
 
 /// The exit status of cargo-nextest, whose reports are JUnit XML or libtest's events.
 const NEXTEST: u8 = 100;
-
-const fn plain(report: Report) -> FirstReport {
-    (report, None, None)
-}
-
-fn with_history((report, history_id): (Report, String)) -> FirstReport {
-    (report, Some(history_id), None)
-}
-
-fn json((report, another_at): (Report, Option<usize>)) -> FirstReport {
-    (report, None, another_at)
-}
 
 impl std::fmt::Display for Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -23,6 +23,7 @@ use crate::{
     notes::Notes,
     paths,
     piece::Piece,
+    readers,
     report::{Format, ReadError, Report, SourceFile, whole_import},
     retries, stable_names,
     zone::{self, Clocks},
@@ -335,7 +336,7 @@ fn read_pieces(
 ) -> Result<Vec<Piece>, ReadError> {
     let mut pieces = Vec::new();
     loop {
-        let (mut report, history_id, next_report) = format.read(&input)?;
+        let (mut report, history_id, next_report) = readers::read(format, &input)?;
         if input.notes.add_to(&mut report, input.name) {
             clocks.place(&mut report, input.name);
         }

@@ -44,6 +44,7 @@ mod paths;
 mod piece;
 mod playwright;
 mod pytest_json;
+mod readers;
 mod report;
 mod reruns;
 mod retries;
