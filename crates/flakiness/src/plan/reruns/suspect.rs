@@ -11,7 +11,7 @@ use crate::model::{BROKEN_PASSES, RETRY_FAILS};
 const SHARED_IN_FILE: f64 = 0.06;
 /// The same where each test has its process: they may share files or a service.
 const SHARED_BY_PROCESSES: f64 = 0.01;
-/// The same beside tests of other files.
+/// The same beside tests of other files, where files share a process.
 const SHARED_BY_FILES: f64 = 0.005;
 /// The same of breakages that cause a mass failure: what its tests share may be a server.
 const SHARED_IN_MASS_FAILURE: f64 = 0.01;
@@ -173,9 +173,10 @@ impl Shows {
             ProcessOf::Test => SHARED_BY_PROCESSES,
             ProcessOf::File | ProcessOf::Suite => SHARED_IN_FILE,
         };
-        let by_files = match in_mass_failure {
-            true => SHARED_IN_MASS_FAILURE,
-            false => SHARED_BY_FILES,
+        let by_files = match (process, in_mass_failure) {
+            (_, true) => SHARED_IN_MASS_FAILURE,
+            (ProcessOf::Suite, false) => SHARED_BY_FILES,
+            (ProcessOf::Test | ProcessOf::File, false) => 0.0,
         };
         [
             (Self::Everywhere, 1.0 - in_file - by_files),
