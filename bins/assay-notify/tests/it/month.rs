@@ -256,6 +256,7 @@ impl Month {
             assert_eq!(first, Some(place), "the error is new");
         } else if let Some((_, rest)) = sentence.split_once(" became flaky as of ") {
             self.run(rest);
+            assert!(named.is_subset(&flaky), "{named:?} were broken, and are not flaky");
         } else {
             let (verb, rest) = sentence
                 .split_once(" as of ")

@@ -18,7 +18,7 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use super::flakes::Crowds;
+use super::flakes::{Crowds, Errors};
 use crate::{
     db::{
         column::{At, int},
@@ -113,6 +113,15 @@ pub(super) struct JudgedTests<'a> {
     pub(super) imported: Option<i32>,
 }
 
+impl JudgedTests<'_> {
+    fn imported_failures<'h>(&self, history: &'h History) -> impl Iterator<Item = i32> + use<'h> {
+        let number = self.imported;
+        let runs = history.runs.iter();
+        let imported = runs.filter(move |observed| Some(observed.run.number) == number);
+        imported.flat_map(|observed| &observed.failures).map(|failure| int(failure.test))
+    }
+}
+
 impl JudgedEdges {
     /// Compares a judged history with what the last edges of its tests say.
     pub(super) fn of(
@@ -142,13 +151,19 @@ impl JudgedEdges {
             runs.sort_unstable_by_key(|observed| Reverse((observed.run.started_at, observed.run.number)));
         }
         let edges = last_edges(connection, project)?;
+        let proven = proven_flaky(connection, project, history, judged, &suites, &edges)?;
+        // A test that was only broken, by changes or in outages, is not excused by its verdict.
+        let is_red = |test: i32| {
+            let is_excused = edges.get(&test) == Some(&ChatEvent::TestFlaky) || proven.contains(&test);
+            (judged.is_red)(test) || (judged.status)(test) == VerdictStatus::Flaky && !is_excused
+        };
         let mut red = BTreeSet::new();
         let mut states = BTreeMap::new();
         for (suite, newest_first) in suites.iter().take(MOST_SUITES) {
             let Some((newest, run)) = newest_first.first().and_then(|run| Some((run, run_id(run)?))) else {
                 continue;
             };
-            let red_tests = red_tests(connection, project, newest, judged.is_red)?;
+            let red_tests = red_tests(connection, project, newest, &is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
             let is_known = |failed: &&Failure| edges.get(&int(failed.test)) == Some(&ChatEvent::TestBroken);
             let still_fails = failed || final_failures(newest).any(|failed| is_known(&failed));
@@ -162,19 +177,10 @@ impl JudgedEdges {
                 },
             );
         }
-        let imported = history
-            .runs
-            .iter()
-            .filter(|run| Some(run.run.number) == judged.imported);
-        let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
+        let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).chain(&proven).copied().collect();
         candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
-        candidates.extend(
-            imported
-                .flat_map(|run| &run.failures)
-                .map(|failure| int(failure.test)),
-        );
+        candidates.extend(judged.imported_failures(history));
         let changed: HashSet<i32> = judged.changes.iter().map(|(test, ..)| *test).collect();
-        let crowds = Crowds::of(history);
         let change = |test: i32| {
             let place = place(&suites, test);
             let edge = edges.get(&test).copied();
@@ -192,8 +198,7 @@ impl JudgedEdges {
                 (Some(ChatEvent::TestFlaky), _) => {
                     (to == VerdictStatus::Healthy).then_some(ChatEvent::TestResolved)
                 }
-                (_, _) => (to == VerdictStatus::Flaky && crowds.leave_evidence(history, test))
-                    .then_some(ChatEvent::TestFlaky),
+                (_, _) => proven.contains(&test).then_some(ChatEvent::TestFlaky),
             }?;
             let to = state(Some(event));
             Some(TestChange {
@@ -423,6 +428,31 @@ impl Row {
             ..row
         }
     }
+}
+
+/// The tests whose failures show that they are flaky, among those that changed or failed now and are not told as flaky.
+fn proven_flaky(
+    connection: &mut PgConnection,
+    project: Uuid,
+    history: &History,
+    judged: &JudgedTests<'_>,
+    suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>,
+    edges: &HashMap<i32, ChatEvent>,
+) -> QueryResult<BTreeSet<i32>> {
+    let newest = suites.values().filter_map(|newest_first| newest_first.first());
+    let failed = newest.flat_map(|run| &run.failures);
+    let mut tests: BTreeSet<i32> = failed.map(|failure| int(failure.test)).collect();
+    tests.extend(judged.imported_failures(history));
+    tests.extend(judged.changes.iter().map(|(test, ..)| test));
+    tests.extend(edges.keys());
+    tests.retain(|test| {
+        let is_told = edges.get(test) == Some(&ChatEvent::TestFlaky);
+        !is_told && (judged.status)(*test) == VerdictStatus::Flaky
+    });
+    let errors = Errors::find(connection, project, history, &tests)?;
+    let crowds = Crowds::of(history);
+    tests.retain(|test| crowds.leave_evidence(history, &errors, *test));
+    Ok(tests)
 }
 
 /// What an edge calls a test.
