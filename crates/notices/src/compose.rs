@@ -236,7 +236,15 @@ impl Failures {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let of_suites = runs_of(edges, ChatEvent::RunFailed);
-        let broken: HashSet<TestOrdinal> = edges.iter().filter_map(broken_test).collect();
+        let mut broken: HashSet<TestOrdinal> = edges.iter().filter_map(broken_test).collect();
+        // A message about a suite leaves out the edges of the tests that broke with it.
+        if !of_suites.is_empty() {
+            let settled = reader.outbox.settled(project.id)?;
+            let with_suite = settled
+                .iter()
+                .filter(|edge| edge.run.is_some_and(|run| of_suites.contains_key(&run.id)));
+            broken.extend(with_suite.filter_map(broken_test));
+        }
         let mut runs: Vec<RunId> = of_suites.keys().copied().collect();
         for event in [ChatEvent::TestBroken, ChatEvent::NewError] {
             let of_event = runs_of(edges, event).into_keys();

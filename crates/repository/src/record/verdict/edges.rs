@@ -18,7 +18,7 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use super::flakes::{Crowds, Errors};
+use super::flakes::Flakes;
 use crate::{
     db::{
         column::{At, int},
@@ -120,6 +120,24 @@ impl JudgedTests<'_> {
         let imported = runs.filter(move |observed| Some(observed.run.number) == number);
         imported.flat_map(|observed| &observed.failures).map(|failure| int(failure.test))
     }
+
+    /// The flaky tests that changed, failed now or are told something else.
+    fn flaky(
+        &self,
+        history: &History,
+        suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>,
+        edges: &HashMap<i32, ChatEvent>,
+    ) -> BTreeSet<i32> {
+        let newest = suites.values().filter_map(|newest_first| newest_first.first());
+        let failed = newest.flat_map(|run| &run.failures);
+        let mut tests: BTreeSet<i32> = failed.map(|failure| int(failure.test)).collect();
+        tests.extend(self.imported_failures(history));
+        tests.extend(self.changes.iter().map(|(test, ..)| test));
+        let told = edges.iter().filter(|(_, event)| **event != ChatEvent::TestFlaky);
+        tests.extend(told.map(|(test, _)| test));
+        tests.retain(|test| (self.status)(*test) == VerdictStatus::Flaky);
+        tests
+    }
 }
 
 impl JudgedEdges {
@@ -151,17 +169,17 @@ impl JudgedEdges {
             runs.sort_unstable_by_key(|observed| Reverse((observed.run.started_at, observed.run.number)));
         }
         let edges = last_edges(connection, project)?;
-        let proven = proven_flaky(connection, project, history, judged, &suites, &edges)?;
-        // A test that was only broken, by changes or in outages, is not excused by its verdict.
-        let is_red = |test: i32| {
-            let is_excused = edges.get(&test) == Some(&ChatEvent::TestFlaky) || proven.contains(&test);
-            (judged.is_red)(test) || (judged.status)(test) == VerdictStatus::Flaky && !is_excused
-        };
+        let flaky = judged.flaky(history, &suites, &edges);
+        let flakes = Flakes::of(connection, project, history, &flaky)?;
         let mut red = BTreeSet::new();
         let mut states = BTreeMap::new();
         for (suite, newest_first) in suites.iter().take(MOST_SUITES) {
             let Some((newest, run)) = newest_first.first().and_then(|run| Some((run, run_id(run)?))) else {
                 continue;
+            };
+            // A test that is flaky may have been broken, too.
+            let is_red = |test| {
+                (judged.is_red)(test) || flaky.contains(&test) && !flakes.explain(test, newest.run.number)
             };
             let red_tests = red_tests(connection, project, newest, &is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
@@ -177,7 +195,7 @@ impl JudgedEdges {
                 },
             );
         }
-        let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).chain(&proven).copied().collect();
+        let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
         candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
         candidates.extend(judged.imported_failures(history));
         let changed: HashSet<i32> = judged.changes.iter().map(|(test, ..)| *test).collect();
@@ -198,7 +216,7 @@ impl JudgedEdges {
                 (Some(ChatEvent::TestFlaky), _) => {
                     (to == VerdictStatus::Healthy).then_some(ChatEvent::TestResolved)
                 }
-                (_, _) => proven.contains(&test).then_some(ChatEvent::TestFlaky),
+                (_, _) => (flaky.contains(&test) && flakes.prove(test)).then_some(ChatEvent::TestFlaky),
             }?;
             let to = state(Some(event));
             Some(TestChange {
@@ -428,31 +446,6 @@ impl Row {
             ..row
         }
     }
-}
-
-/// The tests whose failures show that they are flaky, among those that changed or failed now and are not told as flaky.
-fn proven_flaky(
-    connection: &mut PgConnection,
-    project: Uuid,
-    history: &History,
-    judged: &JudgedTests<'_>,
-    suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>,
-    edges: &HashMap<i32, ChatEvent>,
-) -> QueryResult<BTreeSet<i32>> {
-    let newest = suites.values().filter_map(|newest_first| newest_first.first());
-    let failed = newest.flat_map(|run| &run.failures);
-    let mut tests: BTreeSet<i32> = failed.map(|failure| int(failure.test)).collect();
-    tests.extend(judged.imported_failures(history));
-    tests.extend(judged.changes.iter().map(|(test, ..)| test));
-    tests.extend(edges.keys());
-    tests.retain(|test| {
-        let is_told = edges.get(test) == Some(&ChatEvent::TestFlaky);
-        !is_told && (judged.status)(*test) == VerdictStatus::Flaky
-    });
-    let errors = Errors::find(connection, project, history, &tests)?;
-    let crowds = Crowds::of(history);
-    tests.retain(|test| crowds.leave_evidence(history, &errors, *test));
-    Ok(tests)
 }
 
 /// What an edge calls a test.
