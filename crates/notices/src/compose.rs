@@ -497,7 +497,9 @@ impl ErrorStarts {
     ) -> Result<Self, StoreError> {
         let starts = groups.map(|failures| Self::starts(failures));
         let several = starts.filter(|starts| starts.len() > 1).flatten();
-        let runs: BTreeSet<RunId> = several.filter_map(|(_, start)| start.run_id.parse().ok()).collect();
+        let runs: BTreeSet<RunId> = several
+            .filter_map(|(_, start)| start.run_id.parse().ok())
+            .collect();
         let runs: Vec<RunId> = runs.into_iter().take(MOST_RUNS).collect();
         if runs.is_empty() {
             return Ok(Self(HashSet::new()));

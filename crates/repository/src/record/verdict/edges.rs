@@ -118,7 +118,9 @@ impl JudgedTests<'_> {
         let number = self.imported;
         let runs = history.runs.iter();
         let imported = runs.filter(move |observed| Some(observed.run.number) == number);
-        imported.flat_map(|observed| &observed.failures).map(|failure| int(failure.test))
+        imported
+            .flat_map(|observed| &observed.failures)
+            .map(|failure| int(failure.test))
     }
 
     /// The flaky tests that changed, failed now or are told something else.
