@@ -15,7 +15,7 @@ use crate::db::{column::At, schema::attempt};
 const FEW: usize = 3;
 /// The fewest streaks of one error that show a flaky test. Two breakages seldom have one error.
 const ALIKE: usize = 2;
-/// The same of different errors.
+/// The same of different errors, on the stable branch.
 const DIFFERENT: usize = 4;
 /// Runs of the stable branch after which a streak is a breakage.
 const LASTS: usize = 3;
@@ -34,7 +34,8 @@ struct Streak {
     error: Option<i32>,
     /// Whether the test failed and passed on one revision.
     is_of_one_revision: bool,
-    /// Whether it is the first of a branch, which the branch's own change may explain.
+    is_stable: bool,
+    /// Whether it is the first of another branch, which the branch's own change may explain.
     is_first_of_branch: bool,
 }
 
@@ -67,32 +68,34 @@ impl<'a> Flakes<'a> {
     }
 
     /// Whether the failures of a test have no other explanation than the test: at least [`ALIKE`] streaks with one error or
-    /// of one revision, or [`DIFFERENT`] of any. The first streak of a branch does not count.
+    /// of one revision, or [`DIFFERENT`] of any on the stable branch. The first streak of another branch does not count.
     pub(super) fn prove(&self, test: i32) -> bool {
-        let (alike, all) = self.counts(test);
-        alike >= ALIKE || all >= DIFFERENT
+        let (alike, different) = self.counts(test);
+        alike >= ALIKE || different >= DIFFERENT
     }
 
     /// Whether a flaky test explains its failure in a run: it failed with this error before, or each time with another one.
     pub(super) fn explain(&self, test: i32, run: i32) -> bool {
         let error = self.errors.get(&(test, run)).copied();
-        let (alike, all) = self.counts(test);
-        alike < ALIKE && all >= DIFFERENT || self.streaks(test).iter().any(|streak| streak.error == error)
+        let (alike, different) = self.counts(test);
+        alike < ALIKE && different >= DIFFERENT
+            || self.streaks(test).iter().any(|streak| streak.error == error)
     }
 
-    /// The most streaks with one error or of one revision, and all streaks. The first of a branch does not count.
+    /// The streaks of one revision with the most that have one error, and with all of the stable branch.
     fn counts(&self, test: i32) -> (usize, usize) {
-        let (mut by_error, mut of_one_revision): (HashMap<_, usize>, usize) = (HashMap::new(), 0);
+        let mut by_error: HashMap<_, usize> = HashMap::new();
+        let (mut of_one_revision, mut of_stable) = (0, 0);
         for streak in self.streaks(test) {
             if streak.is_of_one_revision {
                 of_one_revision += 1;
             } else if !streak.is_first_of_branch {
                 *by_error.entry(streak.error).or_default() += 1;
+                of_stable += usize::from(streak.is_stable);
             }
         }
-        let all: usize = by_error.values().sum();
         let alike = by_error.into_values().max().unwrap_or(0);
-        (alike + of_one_revision, all + of_one_revision)
+        (alike + of_one_revision, of_stable + of_one_revision)
     }
 
     /// The streaks of failures that ended, without those in a crowd of failures, and without those that lasted on the stable
@@ -136,6 +139,7 @@ impl<'a> Flakes<'a> {
                 streaks.push(Streak {
                     error: self.errors.get(&(number, last.run.number)).copied(),
                     is_of_one_revision,
+                    is_stable,
                     is_first_of_branch: !is_of_one_revision && std::mem::take(&mut is_first_of_branch),
                 });
             }
