@@ -396,13 +396,15 @@ impl Text<'_> {
     fn others(&self) -> Option<String> {
         let by_cause = self.results.gate.by_cause.counts().into_iter();
         let named = by_cause.filter(|(_, tests)| *tests > 0).map(|(cause, tests)| {
-            let words = match cause {
-                Cause::ThisChange => "broken by this change",
-                Cause::EarlierOnBranch => "broken earlier on this branch",
-                Cause::BrokenBefore => "broken before this branch",
-                Cause::Flake => "flaky",
-                Cause::Environment => "from the environment",
-                Cause::Unclear => "unclear",
+            let words = match (cause, self.results.on_stable) {
+                (Cause::ThisChange, false) => "broken by this change",
+                (Cause::ThisChange, true) => "broken by this commit",
+                (Cause::EarlierOnBranch, _) => "broken earlier on this branch",
+                (Cause::BrokenBefore, false) => "broken before this branch",
+                (Cause::BrokenBefore, true) => "broken before this commit",
+                (Cause::Flake, _) => "flaky",
+                (Cause::Environment, _) => "from the environment",
+                (Cause::Unclear, _) => "unclear",
             };
             format!("{tests} {words}")
         });

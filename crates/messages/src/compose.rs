@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry};
 
 use assay_answers::{
-    failures::{Breakage, ExplainedFailure, FailureFilter, joined_failures},
+    failures::{ExplainedFailure, FailureFilter, joined_failures},
     links::{self, PublicPages},
 };
 use assay_domain::{
@@ -16,7 +16,7 @@ use assay_domain::{
     store::{EdgeNames, Outbox, OutboxProject, Store, StoreError},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::VerdictStatus,
+    verdict::{FailingSince, VerdictStatus},
 };
 use assay_flakiness::Diagnose;
 
@@ -75,7 +75,7 @@ pub fn changes(
     let failures = Failures::read(reader, &project.project, edges, now)?;
     let branch = bounded(&project.stable_branch, NAME_CHARS);
     let mut commits = Commits::of(reader, &project.project, &branch);
-    let (mut groups, more_broken) = failures.groups(&mut commits)?;
+    let (mut groups, more_broken) = failures.groups(&mut commits, now)?;
     let broken = groups.len() + more_broken;
     let sum = match broken {
         0 | 1 => None,
@@ -236,7 +236,15 @@ impl Failures {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let of_suites = runs_of(edges, ChatEvent::RunFailed);
-        let broken: HashSet<TestOrdinal> = edges.iter().filter_map(broken_test).collect();
+        let mut broken: HashSet<TestOrdinal> = edges.iter().filter_map(broken_test).collect();
+        // A message about a suite leaves out the edges of the tests that broke with it.
+        if !of_suites.is_empty() {
+            let settled = reader.outbox.settled(project.id)?;
+            let with_suite = settled
+                .iter()
+                .filter(|edge| edge.run.is_some_and(|run| of_suites.contains_key(&run.id)));
+            broken.extend(with_suite.filter_map(broken_test));
+        }
         let mut runs: Vec<RunId> = of_suites.keys().copied().collect();
         for event in [ChatEvent::TestBroken, ChatEvent::NewError] {
             let of_event = runs_of(edges, event).into_keys();
@@ -323,20 +331,19 @@ impl Failures {
         Ok(found)
     }
 
-    /// The broken tests by error and by the run with which they began, the largest group first, and the number of further
-    /// groups.
-    fn groups(&self, commits: &mut Commits<'_>) -> Result<(Vec<Group>, usize), StoreError> {
+    /// The broken tests by error, those without one by the run with which they began, the largest group first, and the
+    /// number of further groups.
+    fn groups(&self, commits: &mut Commits<'_>, now: Timestamp) -> Result<(Vec<Group>, usize), StoreError> {
         let mut groups: BTreeMap<(Option<&str>, Option<&str>), Vec<&ExplainedFailure>> = BTreeMap::new();
         for failure in &self.broken {
-            let since = failure
-                .breakage
-                .as_ref()
-                .map(|of| of.first_failed.run_id.as_str());
-            let key = (failure.fingerprint.as_deref(), since);
+            let error = failure.fingerprint.as_deref();
+            let start = first_failed(failure).filter(|_| error.is_none());
+            let key = (error, start.map(|start| start.run_id.as_str()));
             groups.entry(key).or_default().push(failure);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, failures)| std::cmp::Reverse(failures.len()));
+        let starts = ErrorStarts::read(groups.iter().map(|(_, failures)| failures), commits, now)?;
         let further = groups.len().saturating_sub(MOST_GROUPS);
         let mut unread = usize::try_from(self.unread).unwrap_or(usize::MAX);
         let mut of_groups = Vec::new();
@@ -353,10 +360,7 @@ impl Failures {
                 sentence: format!(
                     "{} broke{one_error}{}{}",
                     tests(number.saturating_add(unread)),
-                    since(
-                        failures.iter().find_map(|failure| failure.breakage.as_ref()),
-                        commits
-                    )?,
+                    since(starts.of(&failures), commits)?,
                     doubt(&failures)
                 ),
                 error: failures
@@ -376,10 +380,8 @@ impl Failures {
             .broken
             .len()
             .saturating_add(usize::try_from(self.unread).unwrap_or(usize::MAX));
-        let first = self.broken.first().and_then(|failure| failure.breakage.as_ref());
-        let began = |breakage: Option<&Breakage>| breakage.map(|of| of.first_failed.run_number);
-        let mut all = self.broken.iter().map(|failure| failure.breakage.as_ref());
-        let since = match all.all(|of| began(of) == began(first)) {
+        let first = self.broken.first().and_then(first_failed);
+        let since = match self.broken.iter().all(|failure| first_failed(failure) == first) {
             true => since(first, commits)?,
             false => String::new(),
         };
@@ -480,6 +482,61 @@ impl Failures {
     }
 }
 
+fn first_failed(failure: &ExplainedFailure) -> Option<&FailingSince> {
+    failure.breakage.as_ref().map(|of| &of.first_failed)
+}
+
+/// The runs with which errors began whose tests began to fail in several runs: some failed with another error before.
+struct ErrorStarts(HashSet<(String, Option<String>)>);
+
+impl ErrorStarts {
+    fn read<'f>(
+        groups: impl Iterator<Item = &'f Vec<&'f ExplainedFailure>>,
+        commits: &Commits<'_>,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let starts = groups.map(|failures| Self::starts(failures));
+        let several = starts.filter(|starts| starts.len() > 1).flatten();
+        let runs: BTreeSet<RunId> = several
+            .filter_map(|(_, start)| start.run_id.parse().ok())
+            .collect();
+        let runs: Vec<RunId> = runs.into_iter().take(MOST_RUNS).collect();
+        if runs.is_empty() {
+            return Ok(Self(HashSet::new()));
+        }
+        let (reader, all) = (commits.reader, FailureFilter::default());
+        let page = (1, MOST_FAILURES);
+        let joined = joined_failures(
+            reader.store,
+            reader.engine,
+            commits.project,
+            &runs,
+            &all,
+            page,
+            now,
+        )?;
+        let failures = joined.failures.into_iter();
+        let errors = failures.filter_map(|(place, failure)| {
+            Some((joined.runs.get(place)?.run.id.to_string(), failure.fingerprint))
+        });
+        Ok(Self(errors.collect()))
+    }
+
+    fn starts<'f>(failures: &[&'f ExplainedFailure]) -> BTreeMap<i32, &'f FailingSince> {
+        let starts = failures.iter().filter_map(|failure| first_failed(failure));
+        starts.map(|start| (start.run_number, start)).collect()
+    }
+
+    /// The run with which the error of a group began.
+    fn of<'f>(&self, failures: &[&'f ExplainedFailure]) -> Option<&'f FailingSince> {
+        let starts = Self::starts(failures);
+        let error = failures.first().and_then(|failure| failure.fingerprint.as_ref());
+        let has_error = |start: &&&FailingSince| self.0.contains(&(start.run_id.clone(), error.cloned()));
+        let with_error = starts.values().find(has_error);
+        with_error.or(starts.values().next_back()).copied()
+    }
+}
+
 fn named<'a>(failures: impl Iterator<Item = &'a ExplainedFailure>) -> Vec<String> {
     let names = failures.map(|failure| test_name(&failure.test_name));
     names.take(NAMED_TESTS.0).collect()
@@ -523,8 +580,8 @@ fn broken_test(edge: &Edge) -> Option<TestOrdinal> {
 }
 
 /// Where failures began, as the end of a sentence.
-fn since(breakage: Option<&Breakage>, commits: &mut Commits<'_>) -> Result<String, StoreError> {
-    let Some(Breakage { first_failed, .. }) = breakage else {
+fn since(first_failed: Option<&FailingSince>, commits: &mut Commits<'_>) -> Result<String, StoreError> {
+    let Some(first_failed) = first_failed else {
         return Ok(String::new());
     };
     let commit = match first_failed.run_id.parse() {

@@ -46,8 +46,11 @@ impl Collected {
 
     /// Adds what the test printed.
     pub(crate) fn print(&mut self, printed: &str) {
-        self.console.push_str(printed);
-        // Only the end is kept, so a long text is cut in between.
+        // Only the end is kept, so a long text is cut before and in between.
+        self.console.push_str(match printed.len() > limits::OUTPUT_BYTES {
+            true => end(printed),
+            false => printed,
+        });
         if self.console.len() > 4 * limits::OUTPUT_BYTES {
             self.console = end(&self.console).to_owned();
         }

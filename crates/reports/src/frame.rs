@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::text;
+
 /// The parts of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
@@ -18,34 +20,42 @@ pub(crate) struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// Splits a clean text: line breaks are line feeds, and it has no escape sequences.
     pub(crate) fn of(whole: &'a str) -> Self {
-        let lines: Vec<(usize, &str)> = line_starts(whole).collect();
-        let at = |line: usize| lines.get(line).map_or(whole.len(), |(start, _)| *start);
-        let is =
-            |pattern: &Regex, line: usize| lines.get(line).is_some_and(|(_, text)| pattern.is_match(text));
-        let stack = (0..lines.len()).find(|line| is(&STACK, *line));
-        let marked = (0..lines.len()).find(|line| is(&MARKED, *line));
-        let Some(marked) = marked else {
-            let stack = stack.map_or(whole.len(), at);
+        let (mut stack, mut first, mut end) = (None, None, None);
+        let mut is_marked = false;
+        // The two lines before.
+        let mut before = [(0, ""); 2];
+        for (start, line) in line_starts(whole) {
+            if FRAME.is_match(line) {
+                is_marked |= MARKED.is_match(line);
+                first.get_or_insert_with(|| match before {
+                    [(header, of_file), (_, blank)] if BLANK.is_match(blank) && HEADER.is_match(of_file) => {
+                        header
+                    }
+                    _ => start,
+                });
+            } else if is_marked {
+                end = Some(start);
+                break;
+            } else {
+                first = None;
+            }
+            if stack.is_none() && STACK.is_match(line) {
+                stack = Some(start);
+            }
+            before = [before[1], (start, line)];
+        }
+        let Some(first) = first.filter(|_| is_marked) else {
+            let stack = stack.unwrap_or(whole.len());
             return Self::cut(whole, stack, stack);
         };
-        let mut first = marked;
-        while first > 0 && is(&FRAME, first - 1) {
-            first -= 1;
-        }
-        let mut end = marked + 1;
-        while is(&FRAME, end) {
-            end += 1;
-        }
-        if first >= 2 && is(&BLANK, first - 1) && is(&HEADER, first - 2) {
-            first -= 2;
-        }
+        let parts = Self::cut(whole, first, end.unwrap_or(whole.len()));
         // Jest puts some stacks before the code frame of their cause. The message ends at the first of the two.
         match stack.filter(|stack| *stack < first) {
             Some(stack) => Self {
-                message: whole.get(..at(stack)).unwrap_or_default(),
-                ..Self::cut(whole, at(first), at(end))
+                message: whole.get(..stack).unwrap_or_default(),
+                ..parts
             },
-            None => Self::cut(whole, at(first), at(end)),
+            None => parts,
         }
     }
 
@@ -67,11 +77,7 @@ pub(crate) fn dedent(frame: &str) -> String {
         .map(|line| indent(&line))
         .min()
         .unwrap_or(0);
-    let lines: Vec<&str> = frame
-        .lines()
-        .map(|line| line.get(least..).unwrap_or_default())
-        .collect();
-    lines.join("\n")
+    text::of_lines(frame.lines().map(|line| line.get(least..).unwrap_or_default()))
 }
 
 fn line_starts(whole: &str) -> impl Iterator<Item = (usize, &str)> {

@@ -282,9 +282,10 @@ fn length(text: &Option<String>) -> usize {
     text.as_ref().map_or(0, String::len)
 }
 
-/// Takes the memory of one element from the budget. Fails if the budget is used up.
+/// Takes the memory of one element from the budget, twice because a list grows by doubling. Fails if the budget is used
+/// up.
 pub(crate) fn reserve<T, E: serde::de::Error>() -> Result<(), E> {
-    if charge(size_of::<T>()) {
+    if hold(size_of::<T>()) && charge(size_of::<T>()) {
         Ok(())
     } else {
         Err(E::custom("the memory for lists is used up"))

@@ -161,6 +161,18 @@ pub(crate) fn bounded(text: &str, max_chars: usize) -> Cow<'_, str> {
     ))
 }
 
+/// A text of lines. A list of many short lines would take several times the memory of their text.
+pub(crate) fn of_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for (place, line) in lines.enumerate() {
+        if place > 0 {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+    text
+}
+
 /// The first line of a text that is not blank, trimmed.
 pub(crate) fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())

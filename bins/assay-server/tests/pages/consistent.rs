@@ -218,7 +218,7 @@ impl<'w> Reader<'w> {
                     &number,
                     &format!("{gate:?} on the stable branch"),
                 );
-                for words in ["before you merge", "This branch", "by this branch"] {
+                for words in ["before you merge", "This branch", "by this branch", "this change"] {
                     self.check(
                         !page.contains(words),
                         &number,
@@ -294,6 +294,19 @@ impl<'w> Reader<'w> {
                 .filter(|failure| failure["status"] != "passed")
                 .map(|failure| &failure["action"])
                 .collect();
+            // Only the action advises.
+            for failure in answer["failures"].as_array().unwrap() {
+                let failure = failure.get("failure").unwrap_or(failure);
+                let explanation = failure["explanation"].as_str().unwrap();
+                let advises = ["run it again", "fix it", "continue"]
+                    .iter()
+                    .any(|advice| explanation.contains(advice));
+                self.check(
+                    !advises,
+                    &page,
+                    &format!("{} but {explanation:?}", failure["action"]),
+                );
+            }
             let is_whole = answer["page"]["pageCount"].as_u64().unwrap_or(1) <= 1;
             let agrees = actions.is_empty() || actions.contains(&&answer["gate"]["action"]);
             self.check(
@@ -346,7 +359,13 @@ impl<'w> Reader<'w> {
                 &format!("{words:?} or {mark:?}: {text}"),
             );
         }
-        for words in ["before you merge", "This branch", "by this branch"] {
+        for words in [
+            "before you merge",
+            "This branch",
+            "by this branch",
+            "before this branch",
+            "this change",
+        ] {
             self.check(
                 !(is_of_main && text.contains(words)),
                 &page,

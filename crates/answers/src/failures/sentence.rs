@@ -34,11 +34,7 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
     let cause = gate::cause(failure);
     let sentence = if cause == Cause::Unclear {
         let [(first, _), (second, _)] = gate::two_likeliest(&failure.probabilities);
-        format!(
-            "{}, or {}; run it again",
-            words.of(first),
-            uncapitalized(&words.of(second))
-        )
+        format!("{}, or {}", words.of(first), uncapitalized(&words.of(second)))
     } else {
         words.of(cause)
     };

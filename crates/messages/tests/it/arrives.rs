@@ -179,6 +179,53 @@ fn a_change_of_a_branch_or_an_outage_makes_no_message_about_a_flaky_test() {
 }
 
 #[test]
+fn a_new_error_is_told_with_its_own_number_and_start_if_some_of_its_tests_failed_before() {
+    let mut steps = green(10);
+    steps.push(("main", (0..3).collect(), "Error: the first"));
+    steps.push(("main", (0..9).collect(), "Error: the second"));
+    // The second one grows.
+    steps.push(("main", (0..12).collect(), "Error: the second"));
+    let told = messages(30, 240, &steps, None);
+    for (run, tests) in [(12, 9), (13, 12)] {
+        let sentence = format!("{tests} tests broke with one error since 0000000c by Ada");
+        assert!(
+            told.iter()
+                .any(|(of, text)| *of == run && text.contains(&sentence)),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn breakages_and_changes_of_one_test_make_it_broken_each_time_and_never_flaky() {
+    let mut steps = green(8);
+    for [one, other, of_main] in [
+        ["Error: no price", "Error: no tax", "Error: no cart"],
+        ["Error: no user", "Error: no mail", "Error: no stock"],
+        ["Error: no name", "Error: no street", "Error: no town"],
+    ] {
+        for (branch, error) in [("a", one), ("b", other)] {
+            steps.extend([(branch, vec![5], error), (branch, vec![], "")]);
+        }
+        steps.push(("main", vec![5], of_main));
+        steps.extend(green(3));
+    }
+    let told = messages(30, 240, &steps, None);
+    let broken = told.iter().filter(|(run, text)| {
+        let (branch, failed, _) = &steps[run - 1];
+        *branch == "main"
+            && failed.len() == 1
+            && text.contains(&format!("1 test broke since {run:08x} by Ada"))
+    });
+    assert_eq!(broken.count(), 3, "{told:?}");
+    assert!(
+        told.iter()
+            .all(|(_, text)| !text.contains("became flaky") && !text.contains("flaky test")),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_recovery_comes_before_flaky_tests() {
     let mut steps = Vec::new();
     for number in 0..20 {

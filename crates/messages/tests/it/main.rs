@@ -12,6 +12,5 @@
 mod arrives;
 mod flapping;
 mod interrupted;
-mod month;
 mod slow;
 mod world;

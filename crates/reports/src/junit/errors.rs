@@ -169,23 +169,18 @@ fn first_line(body: &str) -> Option<&str> {
 /// The message of the first exception that a text names above its stack. It applies to texts that begin with something
 /// else: the location of a `throw`, a banner or log lines.
 fn exception_in(body: &str) -> Option<String> {
-    let lines: Vec<&str> = body.lines().collect();
-    let first = lines.iter().position(|line| !line.trim().is_empty())?;
     // Node writes the location of an event below its error.
     let is_frame =
         |line: &str| line.trim_start().starts_with("at ") || line.starts_with("Emitted 'error' event");
-    let above = lines.iter().take_while(|line| !is_frame(line)).count();
-    let exception =
-        (first..above).find(|index| lines.get(*index).is_some_and(|line| EXCEPTION.is_match(line)))?;
-    if exception == first
-        || !lines
-            .get(first..exception)?
-            .iter()
-            .any(|line| is_location_or_log(line))
-    {
+    let above = || {
+        let lines = body.lines().take_while(|line| !is_frame(line));
+        lines.skip_while(|line| line.trim().is_empty())
+    };
+    let exception = above().position(|line| EXCEPTION.is_match(line))?;
+    if !above().take(exception).any(is_location_or_log) {
         return None;
     }
-    text::message(lines.get(exception..above)?.join("\n").trim())
+    text::message(text::of_lines(above().skip(exception)).trim())
 }
 
 /// Whether a line is a location or a log line rather than an error.
@@ -224,11 +219,8 @@ fn phpunit_message(body: &str) -> Option<String> {
     if !is_name(class) || !is_name(test.trim_end()) || !rest.lines().any(|line| is_traced(line.trim_end())) {
         return None;
     }
-    let message: Vec<&str> = rest
-        .lines()
-        .take_while(|line| !is_traced(line.trim_end()))
-        .collect();
-    text::message(message.join("\n").trim())
+    let message = text::of_lines(rest.lines().take_while(|line| !is_traced(line.trim_end())));
+    text::message(message.trim())
 }
 
 fn pattern(text: &str) -> Regex {
@@ -249,28 +241,25 @@ fn panic_in(body: &str) -> &str {
 /// The failure in an output: the first one of GoogleTest, else the first line that mentions a failure, else the last
 /// line.
 fn failure_in_output(output: &str) -> String {
-    let lines: Vec<&str> = output.lines().collect();
-    if let Some(start) = lines.iter().position(|line| line.ends_with(": Failure")) {
-        return lines
-            .iter()
+    if let Some(start) = output.lines().position(|line| line.ends_with(": Failure")) {
+        let failure = output
+            .lines()
             .skip(start)
             .enumerate()
-            .take_while(|(at, line)| *at == 0 || !(line.starts_with('[') || line.ends_with(": Failure")))
-            .map(|(_, line)| *line)
-            .collect::<Vec<_>>()
-            .join("\n");
+            .take_while(|(at, line)| *at == 0 || !(line.starts_with('[') || line.ends_with(": Failure")));
+        return text::of_lines(failure.map(|(_, line)| line));
     }
-    let mentions_failure = |line: &&&str| {
+    let mentions_failure = |line: &&str| {
         let line = line.to_ascii_lowercase();
         ["error", "fail", "assert", "exception", "panic"]
             .iter()
             .any(|word| line.contains(word))
     };
-    lines
-        .iter()
+    output
+        .lines()
         .find(mentions_failure)
-        .or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty()))
-        .map_or_else(String::new, |line| (*line).to_owned())
+        .or_else(|| output.lines().rev().find(|line| !line.trim().is_empty()))
+        .map_or_else(String::new, str::to_owned)
 }
 
 /// Surefire escapes control characters twice, in stack traces without the semicolon: `&#7;`, `&amp#7;`.

@@ -42,7 +42,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{Format, ReadError, Report},
-    xml::{Node, Xml, append, cut_before_first_test},
+    xml::{Node, Xml, append, cut_before_first_test, hold_copies},
 };
 
 /// The format's name in messages.
@@ -51,6 +51,7 @@ const FORMAT: &str = "JUnit XML";
 /// Reads a file. Fails if the root is not `testsuites` or `testsuite`, if elements do not match, or if a limit is
 /// exceeded. A file that is cut off returns its whole elements.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
+    hold_copies(input);
     let mut reader = JunitReader::new(input);
     reader.run()?;
     reader.finish()

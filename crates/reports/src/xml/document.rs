@@ -42,13 +42,17 @@ const ELEMENT: usize = 96;
 /// What a reader holds of a result beside its texts.
 pub(crate) const RESULT: usize = 512;
 
+/// Takes the memory of the texts with references, which are copied.
+pub(crate) fn hold_copies(input: &Input<'_>) {
+    if input.text.contains('&') {
+        memory::hold(input.text.len());
+    }
+}
+
 /// Reads a file. Fails if it has another root, is broken or too large, or is cut off before its first whole result. A
 /// file that is cut off later returns its whole results.
 pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, ReadError> {
-    if input.text.contains('&') {
-        // Texts with references are copied.
-        memory::hold(input.text.len());
-    }
+    hold_copies(input);
     let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
     let mut document = D::default();
     let mut open: Vec<D::ElementKind> = Vec::new();

@@ -16,7 +16,7 @@ use memchr::{memchr, memmem};
 
 use self::markup::{Beginning, other_markup_length};
 pub(crate) use self::{
-    document::{Document, cut_before_first_test, read},
+    document::{Document, cut_before_first_test, hold_copies, read},
     references::{append, decode},
 };
 use crate::{input::Input, limits, report::ReadError};

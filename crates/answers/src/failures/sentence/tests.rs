@@ -108,8 +108,7 @@ fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
     assert_eq!(
         unclear,
         format!(
-            "{broke}, or {}; failures on several variants began at 2 earlier revisions on main, and lasted after 1 of them; \
-             run it again",
+            "{broke}, or {}; failures on several variants began at 2 earlier revisions on main, and lasted after 1 of them",
             super::uncapitalized(outside)
         )
     );

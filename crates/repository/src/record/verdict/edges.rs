@@ -18,7 +18,7 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use super::flakes::Crowds;
+use super::flakes::Flakes;
 use crate::{
     db::{
         column::{At, int},
@@ -113,6 +113,35 @@ pub(super) struct JudgedTests<'a> {
     pub(super) imported: Option<i32>,
 }
 
+impl JudgedTests<'_> {
+    fn imported_failures<'h>(&self, history: &'h History) -> impl Iterator<Item = i32> + use<'h> {
+        let number = self.imported;
+        let runs = history.runs.iter();
+        let imported = runs.filter(move |observed| Some(observed.run.number) == number);
+        imported
+            .flat_map(|observed| &observed.failures)
+            .map(|failure| int(failure.test))
+    }
+
+    /// The flaky tests that changed, failed now or are told something else.
+    fn flaky(
+        &self,
+        history: &History,
+        suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>,
+        edges: &HashMap<i32, ChatEvent>,
+    ) -> BTreeSet<i32> {
+        let newest = suites.values().filter_map(|newest_first| newest_first.first());
+        let failed = newest.flat_map(|run| &run.failures);
+        let mut tests: BTreeSet<i32> = failed.map(|failure| int(failure.test)).collect();
+        tests.extend(self.imported_failures(history));
+        tests.extend(self.changes.iter().map(|(test, ..)| test));
+        let told = edges.iter().filter(|(_, event)| **event != ChatEvent::TestFlaky);
+        tests.extend(told.map(|(test, _)| test));
+        tests.retain(|test| (self.status)(*test) == VerdictStatus::Flaky);
+        tests
+    }
+}
+
 impl JudgedEdges {
     /// Compares a judged history with what the last edges of its tests say.
     pub(super) fn of(
@@ -142,13 +171,19 @@ impl JudgedEdges {
             runs.sort_unstable_by_key(|observed| Reverse((observed.run.started_at, observed.run.number)));
         }
         let edges = last_edges(connection, project)?;
+        let flaky = judged.flaky(history, &suites, &edges);
+        let flakes = Flakes::of(connection, project, history, &flaky)?;
         let mut red = BTreeSet::new();
         let mut states = BTreeMap::new();
         for (suite, newest_first) in suites.iter().take(MOST_SUITES) {
             let Some((newest, run)) = newest_first.first().and_then(|run| Some((run, run_id(run)?))) else {
                 continue;
             };
-            let red_tests = red_tests(connection, project, newest, judged.is_red)?;
+            // A test that is flaky may have been broken, too.
+            let is_red = |test| {
+                (judged.is_red)(test) || flaky.contains(&test) && !flakes.explain(test, newest.run.number)
+            };
+            let red_tests = red_tests(connection, project, newest, &is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
             let is_known = |failed: &&Failure| edges.get(&int(failed.test)) == Some(&ChatEvent::TestBroken);
             let still_fails = failed || final_failures(newest).any(|failed| is_known(&failed));
@@ -162,19 +197,10 @@ impl JudgedEdges {
                 },
             );
         }
-        let imported = history
-            .runs
-            .iter()
-            .filter(|run| Some(run.run.number) == judged.imported);
         let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
         candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
-        candidates.extend(
-            imported
-                .flat_map(|run| &run.failures)
-                .map(|failure| int(failure.test)),
-        );
+        candidates.extend(judged.imported_failures(history));
         let changed: HashSet<i32> = judged.changes.iter().map(|(test, ..)| *test).collect();
-        let crowds = Crowds::of(history);
         let change = |test: i32| {
             let place = place(&suites, test);
             let edge = edges.get(&test).copied();
@@ -192,8 +218,7 @@ impl JudgedEdges {
                 (Some(ChatEvent::TestFlaky), _) => {
                     (to == VerdictStatus::Healthy).then_some(ChatEvent::TestResolved)
                 }
-                (_, _) => (to == VerdictStatus::Flaky && crowds.leave_evidence(history, test))
-                    .then_some(ChatEvent::TestFlaky),
+                (_, _) => (flaky.contains(&test) && flakes.prove(test)).then_some(ChatEvent::TestFlaky),
             }?;
             let to = state(Some(event));
             Some(TestChange {
