@@ -88,9 +88,9 @@ fn after(mine: f64, kind: RerunKind, failed: &[bool]) -> Suspect {
 fn the_next_rerun_is_of_the_kind_that_tells_more() {
     use RerunKind::{Alone, WithFile};
     let kind = |suspect: Suspect| planned(suspect).map(|rerun| rerun.kind);
-    assert_eq!(kind(suspect(0.3)), Some(Alone));
+    assert_eq!(kind(suspect(0.3)), Some(WithFile));
     // What shows only beside the tests of its file is left.
-    assert_eq!(kind(after(0.85, Alone, &[false, false])), Some(WithFile));
+    assert_eq!(kind(after(0.85, Alone, &[false; 4])), Some(WithFile));
 }
 
 #[test]
