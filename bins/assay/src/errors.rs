@@ -1,6 +1,6 @@
 //! Errors that are printed before the command ends, and advice on errors.
 
-use assay_cli_remote::server::server::UploadError;
+use assay_cli_remote::server::ingest::UploadError;
 
 /// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {

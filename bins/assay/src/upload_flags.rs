@@ -7,7 +7,7 @@ use assay_cli_remote::codehost::ReportTo;
 use assay_cli_remote::server::{
     address::{MissingSetting, Settings},
     annotation,
-    server::Server,
+    ingest::Server,
 };
 use assay_cli_terminal::misuse::Misuse;
 use assay_domain::run::CiProvider;

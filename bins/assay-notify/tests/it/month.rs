@@ -390,7 +390,6 @@ fn of_project(seed: u64) -> (usize, usize, usize, Vec<String>) {
     let mut of_broken = BTreeSet::new();
     for (stored, content) in &sent {
         let headline = content["headline"].as_str().unwrap();
-        println!("{name}, run {stored}: {headline}");
         let groups = content["groups"].as_array().unwrap();
         let still_broken = of_broken.clone();
         let recounted = std::panic::catch_unwind(|| {

@@ -12,8 +12,8 @@ use assay_cli_local::sources::{
 use assay_cli_remote::server::{
     answer,
     body::{Body, Facts, Field},
+    ingest::Server,
     sending::{send_body, send_waiting},
-    server::Server,
     spool::Spool,
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, retry::Backoff, terminal};

@@ -7,7 +7,6 @@
 //! The same function as in the store builds the observations, so that an offline verdict equals a stored one of the
 //! same results and time.
 
-mod analysis;
 mod causes;
 mod collector;
 mod csv;
@@ -15,11 +14,12 @@ mod interner;
 mod page;
 mod part;
 mod slot;
+mod verdicts;
 
 pub use assay_markup::{history::Strip, strip::Outcome};
 
-pub use analysis::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, ReportErrorCount, RunBar};
 pub use causes::{CausedFailure, Causes, FailureSelection, NoSuchRun, RunGate, cause_words};
 pub use collector::Collector;
 pub use csv::{CsvError, read_csv};
 pub use page::page;
+pub use verdicts::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, ReportErrorCount, RunBar};

@@ -15,7 +15,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use self::card::{Filters, Rows};
-use crate::analysis::analysis::{Analysis, AnalyzedTest, RunBar};
+use crate::analysis::verdicts::{Analysis, AnalyzedTest, RunBar};
 
 const SCRIPT: &str = include_str!("page/script.js");
 

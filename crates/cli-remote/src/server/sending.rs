@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::server::{
     body::Body,
-    server::{Server, UploadError},
+    ingest::{Server, UploadError},
     spool::{Claim, SentWith, Spool},
 };
 

@@ -17,7 +17,7 @@ use assay_markup::{
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::analysis::analysis::{Analysis, AnalyzedTest, ErrorCount, RunBar};
+use crate::analysis::verdicts::{Analysis, AnalyzedTest, ErrorCount, RunBar};
 
 /// Most runs in a row's strip.
 const ROW_RUNS: usize = 24;
