@@ -1,11 +1,10 @@
 //! Makes keys.
 
 use anyhow::ensure;
-use assay_domain::key::{SecretKey, mint};
 use assay_domain::{
     id::KeyId,
     ingest::IngestTerms,
-    key::KeyKind,
+    key::{KeyKind, SecretKey, mint},
     project::{Organization, ProjectEntry},
     store::Administration,
     timestamp::Timestamp,

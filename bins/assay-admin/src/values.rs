@@ -2,8 +2,7 @@
 
 pub(crate) use assay_cli_local::sources::values::name;
 pub(crate) use assay_cli_terminal::values::duration;
-use assay_domain::key::Lifetime;
-use assay_domain::{plan::Plan, settings::ChatEvent};
+use assay_domain::{key::Lifetime, plan::Plan, settings::ChatEvent};
 use assay_ingest::BadText;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 

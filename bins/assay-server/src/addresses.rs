@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 
-use crate::demo::BaseUrls;
-use crate::settings::{Config, Place, PublicUrl};
 use assay_http::reachable;
 use assay_http_pages::ClientAddresses;
 
-use crate::listeners::Sockets;
+use crate::{
+    demo::BaseUrls,
+    listeners::Sockets,
+    settings::{Config, Place, PublicUrl},
+};
 
 /// Where each part is served. None if it is off.
 #[derive(Debug, Clone)]

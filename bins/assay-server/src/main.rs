@@ -15,12 +15,15 @@ mod startup;
 
 use std::{process::ExitCode, thread};
 
-use crate::demo::{Consent, install_if_missing};
-use crate::settings::Config;
 use actix_web::rt;
 use assay_local_postgres::ClusterError;
 use clap::FromArgMatches as _;
 use mimalloc::MiMalloc;
+
+use crate::{
+    demo::{Consent, install_if_missing},
+    settings::Config,
+};
 
 /// Returns the memory of large uploads to the system. The allocator of glibc keeps most of it.
 #[global_allocator]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::settings::{Config, Limits, Place, PublicUrl, Sizes};
 use assay_domain::store::Store;
 use assay_flakiness::Engine;
 use assay_http::ReadReception;
@@ -10,7 +9,12 @@ use assay_http_agents::PublicAddress;
 use assay_http_pages::Sessions;
 use assay_repository::Database;
 
-use crate::{addresses::Addresses, clock, site::Pages};
+use crate::{
+    addresses::Addresses,
+    clock,
+    settings::{Config, Limits, Place, PublicUrl, Sizes},
+    site::Pages,
+};
 
 /// Calls of agents' tools per minute and key, unless the rate limit is off.
 const TOOL_CALLS_A_MINUTE: u32 = 60;

@@ -5,8 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::demo::DemoMessages;
-use crate::settings::{Config, Limits, Sizes};
 use actix_web::rt;
 use anyhow::Context as _;
 use assay_http::{Certificate, Signals, hangups, ignore_hangups};
@@ -15,8 +13,10 @@ use tokio::task::spawn_blocking;
 use crate::{
     addresses::Addresses,
     clock,
+    demo::DemoMessages,
     listeners::{Servers, Sockets, operators},
     parts::Wiring,
+    settings::{Config, Limits, Sizes},
     site::Sites,
     startup::{self, Resources},
 };

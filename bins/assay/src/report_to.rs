@@ -2,8 +2,10 @@
 
 use std::{path::Path, time::Instant};
 
-use assay_cli_remote::codehost::{Comment, Job, Line};
-use assay_cli_remote::server::{annotation, http, ingest::Server};
+use assay_cli_remote::{
+    codehost::{Comment, Job, Line},
+    server::{annotation, http, ingest::Server},
+};
 use assay_cli_terminal::{
     message,
     retry::{self, Backoff},

@@ -5,14 +5,16 @@ mod flags;
 use std::{collections::HashSet, ffi::OsString, fs, path::Path, time::Duration};
 
 use anyhow::Context as _;
-use assay_cli_job::gate::{
-    burn_in::BurnIn,
-    judged::JudgedRun,
-    policy::{CommandStatus, Decision},
-    reruns::Session,
-    selector::{CommandJob, RunEnd, Selector},
+use assay_cli_job::{
+    gate::{
+        burn_in::BurnIn,
+        judged::JudgedRun,
+        policy::{CommandStatus, Decision},
+        reruns::Session,
+        selector::{CommandJob, RunEnd, Selector},
+    },
+    runners::selection::{self, Selection},
 };
-use assay_cli_job::runners::selection::{self, Selection};
 use assay_cli_local::sources::{checkout::Checkout, git, kept::KeptReports, written::Before};
 use assay_cli_terminal::message;
 use assay_domain::test::TestName;

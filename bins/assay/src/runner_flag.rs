@@ -1,7 +1,6 @@
 //! The names of runners on the command line.
 
-use assay_cli_job::runners::Runner;
-use assay_cli_job::split::Runner as DividedRunner;
+use assay_cli_job::{runners::Runner, split::Runner as DividedRunner};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// The runners that can run some of their tests again.

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use assay_cli_local::sources::report_flags::ReportFlags;
-use assay_cli_remote::codehost::ReportTo;
-use assay_cli_remote::server::{
-    address::{MissingSetting, Settings},
-    annotation,
-    ingest::Server,
+use assay_cli_remote::{
+    codehost::ReportTo,
+    server::{
+        address::{MissingSetting, Settings},
+        annotation,
+        ingest::Server,
+    },
 };
 use assay_cli_terminal::misuse::Misuse;
 use assay_domain::run::CiProvider;

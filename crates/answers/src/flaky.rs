@@ -5,11 +5,10 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use assay_domain::owners::Owners;
 use assay_domain::{
     folding::fold,
     observation::{History, RunFacts},
-    owners::OwnerFilter,
+    owners::{OwnerFilter, Owners},
     page::{Page, PerPage},
     project::{Project, ProjectTag},
     store::{ResultKey, SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},

@@ -1,13 +1,16 @@
 //! `assay-admin doctor`: checks the installation and gives advice.
 
-use crate::doctor::{Check, Checked, Status, address};
 use anyhow::bail;
 use assay_cli_terminal::output;
 use assay_flakiness::Engine;
 use clap::Args;
 use serde_json::json;
 
-use crate::{clock, database, global::Global};
+use crate::{
+    clock, database,
+    doctor::{Check, Checked, Status, address},
+    global::Global,
+};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,11 +9,10 @@ use assay_cli_terminal::{
     table::{Cell, Tone},
     when::{on_day, when},
 };
-use assay_domain::key::{Lifetime, mint};
 use assay_domain::{
     id::KeyId,
     ingest::IngestTerms,
-    key::{KeyEntry, KeyKind},
+    key::{KeyEntry, KeyKind, Lifetime, mint},
     project::ProjectEntry,
     store::{Administration, KeyDeletion, KeyRotation},
     timestamp::Timestamp,

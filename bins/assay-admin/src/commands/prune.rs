@@ -1,6 +1,5 @@
 //! `assay-admin prune`: deletes results past their retention.
 
-use crate::doctor::clocks;
 use anyhow::{bail, ensure};
 use assay_cli_terminal::{
     confirm::confirm,
@@ -16,7 +15,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::{clock, database, global::Global};
+use crate::{clock, database, doctor::clocks, global::Global};
 
 /// Delete results past each organization's retention
 ///

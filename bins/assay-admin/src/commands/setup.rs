@@ -3,12 +3,11 @@
 use std::net::IpAddr;
 
 use assay_cli_terminal::{confirm::ask, misuse::Misuse, output};
-use assay_domain::key::{Lifetime, SecretKey};
 use assay_domain::{
     ci_service::CiService,
     id::KeyId,
     ingest::IngestTerms,
-    key::{KeyEntry, KeyKind},
+    key::{KeyEntry, KeyKind, Lifetime, SecretKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
     store::Administration,

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::archive::{ArchiveReader, ArchiveWriter};
 use assay_cli_terminal::{
     output,
     progress::{self, Unit},
@@ -12,7 +11,12 @@ use assay_flakiness::Engine;
 use assay_repository::Database;
 use serde_json::json;
 
-use crate::{clock, global::Global, lookup};
+use crate::{
+    archive::{ArchiveReader, ArchiveWriter},
+    clock,
+    global::Global,
+    lookup,
+};
 
 /// Runs `assay-admin org export`.
 pub(crate) fn export(global: &Global, store: &Database, org: &str, folder: &Path) -> anyhow::Result<()> {

@@ -13,11 +13,10 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 
-use assay_domain::key::{Lifetime, mint};
 use assay_domain::{
     id::{OrganizationId, ProjectId},
     ingest::IngestTerms,
-    key::KeyKind,
+    key::{KeyKind, Lifetime, mint},
     project::{Organization, ProjectEntry},
     rules::RecordingRules,
     settings::ChatEvent,

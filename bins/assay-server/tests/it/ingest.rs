@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use assay_domain::key::mint;
 use assay_domain::{
-    id::ProjectId, ingest::IngestTerms, key::KeyKind, store::Administration as _, timestamp::Timestamp,
+    id::ProjectId,
+    ingest::IngestTerms,
+    key::{KeyKind, mint},
+    store::Administration as _,
+    timestamp::Timestamp,
 };
 use assay_testkit::{Cli, Response, Server, TestDatabase, text};
 use serde_json::{Value, json};

@@ -6,8 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_domain::key::KeyKind;
-use assay_domain::key::mint;
+use assay_domain::key::{KeyKind, mint};
 use assay_testkit::{Client, wait_until};
 
 use crate::ingest::{BOUNDARY, IngestServer, PASSES, code, now, of_form};

@@ -2,8 +2,10 @@
 
 use std::{fs, time::Duration};
 
-use assay_domain::key::mint;
-use assay_domain::{ingest::IngestTerms, key::KeyKind};
+use assay_domain::{
+    ingest::IngestTerms,
+    key::{KeyKind, mint},
+};
 use assay_testkit::{Response, text};
 
 use crate::ingest::{FAILS, IngestServer, PASSES, code, now};

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use assay_domain::key::hash;
 use assay_domain::{
     id::RunId,
     ingest::{IngestKeys as _, Upload},
+    key::hash,
     recording::Effect,
     timestamp::Timestamp,
 };

@@ -1,7 +1,9 @@
 //! The pages over plain HTTP: headers, statuses, sessions.
 
-use assay_domain::key::mint;
-use assay_domain::{key::KeyKind, timestamp::Timestamp};
+use assay_domain::{
+    key::{KeyKind, mint},
+    timestamp::Timestamp,
+};
 use assay_testkit::{Client, Server};
 
 use crate::world::World;

@@ -12,8 +12,10 @@ use assay_cli_job::gate::{
     policy::{self, Decision},
     show,
 };
-use assay_cli_local::analysis::FailureSelection;
-use assay_cli_local::sources::{checkout::Checkout, files, report_flags::ReportFlags, values};
+use assay_cli_local::{
+    analysis::FailureSelection,
+    sources::{checkout::Checkout, files, report_flags::ReportFlags, values},
+};
 use assay_cli_terminal::{message, misuse::Misuse, terminal};
 use assay_domain::{cause::Knowledge, id::RunId};
 use assay_ingest::{Arrival, Files, Flags};

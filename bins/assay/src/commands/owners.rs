@@ -9,8 +9,7 @@ use std::{
 use anyhow::bail;
 use assay_cli_local::sources::{checkout, owners};
 use assay_cli_terminal::output;
-use assay_domain::owners::{Owners, PLACES};
-use assay_domain::{owners::OwnerFilter, owners::OwnersFile};
+use assay_domain::owners::{OwnerFilter, Owners, OwnersFile, PLACES};
 use assay_reports::shown_name;
 use clap::{Args, Subcommand};
 use serde_json::json;

@@ -16,8 +16,7 @@ use assay_cli_job::gate::{
     show,
 };
 use assay_cli_local::sources::written::Before;
-use assay_cli_remote::codehost::ReportTo;
-use assay_cli_remote::server::ingest::Server;
+use assay_cli_remote::{codehost::ReportTo, server::ingest::Server};
 use assay_cli_terminal::{message, misuse::Misuse, terminal};
 use assay_reports::{Format, SourceFile, ci::CiContext};
 use clap::Args;

@@ -4,8 +4,10 @@ use std::time::Instant;
 
 use assay_cli_job::gate::policy::Decision;
 use assay_cli_remote::server::{address::MissingSetting, annotation, http, ingest::Server};
-use assay_cli_terminal::message;
-use assay_cli_terminal::retry::{self, Backoff};
+use assay_cli_terminal::{
+    message,
+    retry::{self, Backoff},
+};
 use assay_domain::{id::RunId, run::CiProvider};
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,11 +1,10 @@
 //! The answer about the failures of a run.
 
-use assay_domain::owners::Lookup;
 use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause, ErrorName, EvidenceWord, FailedRun, Knowledge, StoredFacts, VerdictTag},
     observation::History,
-    owners::Ownership,
+    owners::{Lookup, Ownership},
     page::Page,
     project::ProjectTag,
     test::TestOrdinal,

@@ -6,11 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use assay_domain::owners::Owners;
 use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, Knowledge, WindowErrors},
     observation::{History, RunObservations},
-    owners::OwnerFilter,
+    owners::{OwnerFilter, Owners},
     page::Page,
     store::{SharedKey, Snapshot, StoreError, shared},
     test::{TestName, TestOrdinal},

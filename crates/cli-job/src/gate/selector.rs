@@ -6,13 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use assay_domain::{attempt::AttemptStatus, test::TestName};
+use assay_flakiness::plan::reruns::{ProcessOf, RerunKind};
+use assay_reports::{Report, ReportedTest};
+
 use crate::runners::{
     Runner,
     selection::{self, Selected, Selection},
 };
-use assay_domain::{attempt::AttemptStatus, test::TestName};
-use assay_flakiness::plan::reruns::{ProcessOf, RerunKind};
-use assay_reports::{Report, ReportedTest};
 
 /// A job whose command runs again.
 pub trait CommandJob {

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::runners::Use;
 use assay_domain::test::TestName;
 
-use crate::split::Timings;
+use crate::{runners::Use, split::Timings};
 
 mod dotnet;
 

@@ -7,11 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::analysis::{Collector, read_csv};
-use crate::sources::{
-    checkout::Checkout,
-    files::{self, ByteBudget, Candidate, SkippedFile},
-};
 use anyhow::{Context as _, ensure};
 use assay_cli_terminal::{
     message,
@@ -23,6 +18,14 @@ use assay_reports::{Format, NamedReport, Report, SourceFile, ci::CiContext};
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
+
+use crate::{
+    analysis::{Collector, read_csv},
+    sources::{
+        checkout::Checkout,
+        files::{self, ByteBudget, Candidate, SkippedFile},
+    },
+};
 
 /// How many files are held at a time, except for files that form one run.
 const AT_A_TIME: usize = 32;

@@ -6,10 +6,11 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use crate::analysis::Collector;
 use anyhow::ensure;
 use assay_cli_terminal::message;
 use assay_domain::timestamp::Timestamp;
+
+use crate::analysis::Collector;
 
 pub use files::{InputFormat, Inputs, read};
 pub use table::table;

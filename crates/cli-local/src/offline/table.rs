@@ -1,11 +1,12 @@
 //! The analysis as a table for a terminal.
 
-use crate::analysis::{Analysis, AnalyzedTest, Outcome};
 use assay_cli_terminal::{
     output,
     table::{Cell, Tone, table_with_notes},
 };
 use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
+
+use crate::analysis::{Analysis, AnalyzedTest, Outcome};
 
 /// The number of a test's newest runs that are drawn.
 const DRAWN_RUNS: usize = 24;

@@ -7,8 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_domain::owners::OwnersFile;
-use assay_domain::owners::PLACES;
+use assay_domain::owners::{OwnersFile, PLACES};
 
 use crate::sources::{checkout::sources, git::git};
 

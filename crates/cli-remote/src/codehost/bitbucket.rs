@@ -9,14 +9,16 @@ use std::{
     time::Instant,
 };
 
-use crate::server::http::until;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::codehost::{
-    comment::{Annotation, Comment},
-    post::Outcome,
+use crate::{
+    codehost::{
+        comment::{Annotation, Comment},
+        post::Outcome,
+    },
+    server::http::until,
 };
 
 /// The proxy beside each step.

@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use assay_cli_terminal::retry::Transient;
+use serde_json::Value;
+use ureq::{Agent, http::StatusCode};
+
 use crate::server::{
     address::Address,
     http::{self, Answer, NoAnswer},
 };
-use assay_cli_terminal::retry::Transient;
-use serde_json::Value;
-use ureq::{Agent, http::StatusCode};
 
 /// A comment that the host has.
 #[derive(Debug, Clone, PartialEq, Eq)]

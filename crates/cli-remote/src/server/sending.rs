@@ -1,9 +1,9 @@
 //! Sends a body, and the uploads that wait in a spool.
 
-use assay_cli_terminal::retry::{self, Backoff};
 use assay_cli_terminal::{
     message, output,
     progress::{self, Unit},
+    retry::{self, Backoff},
 };
 use serde_json::Value;
 

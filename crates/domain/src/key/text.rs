@@ -5,16 +5,17 @@
 
 use std::fmt;
 
-use crate::{
-    id::KeyId,
-    key::{KeyHash, KeyKind, NewKey},
-    timestamp::Timestamp,
-};
 use rand::{
     RngExt,
     distr::{Alphanumeric, SampleString},
 };
 use sha2::{Digest, Sha256};
+
+use crate::{
+    id::KeyId,
+    key::{KeyHash, KeyKind, NewKey},
+    timestamp::Timestamp,
+};
 
 /// Prefix of every read key.
 pub const READ_PREFIX: &str = "svc_ro_";

@@ -6,8 +6,7 @@ use actix_web::{
     http::Method,
     rt::{spawn, time::sleep},
 };
-use assay_domain::key::KeyKind;
-use assay_domain::key::mint;
+use assay_domain::key::{KeyKind, mint};
 
 use crate::{client::Api, ids::NOW, store::Mode};
 

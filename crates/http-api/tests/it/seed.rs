@@ -5,12 +5,11 @@ use std::{
     sync::{Mutex, atomic::AtomicUsize},
 };
 
-use assay_domain::key::{SecretKey, mint};
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location, ShardTag},
     history::Occurrence,
     id::OrganizationId,
-    key::{KeyHash, KeyKind, StoredKey},
+    key::{KeyHash, KeyKind, SecretKey, StoredKey, mint},
     observation::History,
     plan::Plan,
     revision::RevisionOrigin,

@@ -8,9 +8,11 @@ use std::{
 };
 
 use anyhow::ensure;
-use assay_cli_local::analysis::{Analysis, Collector};
-use assay_cli_local::offline::InputFormat;
-use assay_cli_local::sources::values;
+use assay_cli_local::{
+    analysis::{Analysis, Collector},
+    offline::InputFormat,
+    sources::values,
+};
 use assay_cli_terminal::{output, terminal};
 use assay_domain::timestamp::Timestamp;
 use clap::{

@@ -1,13 +1,15 @@
 use std::path::PathBuf;
 
-use crate::runners::{Runner, selection::Selection};
 use assay_domain::cause::Action;
 use assay_reports::{Format, SourceFile};
 
 use super::*;
-use crate::gate::{
-    judged::{JudgedFailure, fixture::flake},
-    selector::{NotSelected, RunEnd},
+use crate::{
+    gate::{
+        judged::{JudgedFailure, fixture::flake},
+        selector::{NotSelected, RunEnd},
+    },
+    runners::{Runner, selection::Selection},
 };
 
 const TESTS: [(&str, &str); 3] = [
