@@ -231,7 +231,9 @@ impl Import<'_> {
             self.rules,
             self.began.now,
         )?;
-        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?) {
+        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?)
+            && !self.stores_again(same)
+        {
             let imported = match first_attempt {
                 Some(imported) if same.import_id == Some(self.new_id) => imported,
                 Some(_) | None => unchanged(run, same)?,
@@ -287,6 +289,31 @@ impl Import<'_> {
         Ok(Ok((imported, Some(judgement))))
     }
 
+    /// Whether the report replaces one with the same content. An operator repairs a damaged run so.
+    fn stores_again(&self, same: &StoredPart) -> bool {
+        self.recording.replaces
+            && self.rules == RecordingRules::Unrestricted
+            && same.import_id != Some(self.new_id)
+    }
+
+    /// Deletes the results of a run that cannot be read, if the report replaces all of them.
+    fn delete_unreadable(&self, connection: &mut PgConnection, target: &Target<'_>) -> Work<()> {
+        let is_all = self.recording.replaces && target.others(self.recording).next().is_none();
+        let Some(run) = target.run.as_ref().filter(|_| is_all) else {
+            return Ok(());
+        };
+        match RunContents::load(connection, self.project, run.number, run.started_at) {
+            Ok(_) => Ok(()),
+            Err(WorkError::Refused(StoreError::Corrupt { .. })) => Ok(rows::delete(
+                connection,
+                self.project,
+                run.number,
+                run.started_at,
+            )?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
         let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
@@ -307,6 +334,7 @@ impl Import<'_> {
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
+        self.delete_unreadable(connection, &target)?;
         let Target {
             key,
             run: former,
