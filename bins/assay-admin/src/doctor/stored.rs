@@ -227,7 +227,7 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
         check = check.with_finding(
             Status::Fail,
             format!("the errors of {} are missing", number(errors.unsound, "attempt")),
-            "restore the table attempt_texts from a backup, or import the run's reports again with --replace",
+            "restore the table attempt_texts from a backup",
         );
     }
     Ok(check)

@@ -232,7 +232,7 @@ impl Import<'_> {
             self.began.now,
         )?;
         if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?)
-            && !self.stores_again(same)
+            && !self.is_unreadable(connection, &target, run)?
         {
             let imported = match first_attempt {
                 Some(imported) if same.import_id == Some(self.new_id) => imported,
@@ -289,27 +289,19 @@ impl Import<'_> {
         Ok(Ok((imported, Some(judgement))))
     }
 
-    /// Whether the report replaces one with the same content. An operator repairs a damaged run so.
-    fn stores_again(&self, same: &StoredPart) -> bool {
-        self.recording.replaces
-            && self.rules == RecordingRules::Unrestricted
-            && same.import_id != Some(self.new_id)
-    }
-
-    /// Deletes the results of a run that cannot be read, if the report replaces all of them.
-    fn delete_unreadable(&self, connection: &mut PgConnection, target: &Target<'_>) -> Work<()> {
-        let is_all = self.recording.replaces && target.others(self.recording).next().is_none();
-        let Some(run) = target.run.as_ref().filter(|_| is_all) else {
-            return Ok(());
-        };
+    /// Whether the report replaces everything that a run has, and that cannot be read. So a damaged run is repaired.
+    fn is_unreadable(
+        &self,
+        connection: &mut PgConnection,
+        target: &Target<'_>,
+        run: &KnownRun,
+    ) -> Work<bool> {
+        if !self.recording.replaces || target.others(self.recording).next().is_some() {
+            return Ok(false);
+        }
         match RunContents::load(connection, self.project, run.number, run.started_at) {
-            Ok(_) => Ok(()),
-            Err(WorkError::Refused(StoreError::Corrupt { .. })) => Ok(rows::delete(
-                connection,
-                self.project,
-                run.number,
-                run.started_at,
-            )?),
+            Ok(_) => Ok(false),
+            Err(WorkError::Refused(StoreError::Corrupt { .. })) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
@@ -334,7 +326,11 @@ impl Import<'_> {
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
-        self.delete_unreadable(connection, &target)?;
+        if let Some(run) = &target.run
+            && self.is_unreadable(connection, &target, run)?
+        {
+            rows::delete(connection, self.project, run.number, run.started_at)?;
+        }
         let Target {
             key,
             run: former,
