@@ -1,6 +1,9 @@
 //! Reports the state of a commit to the code host of the job.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use assay_cli_remote::{
     codehost::{Comment, Job, Line},
@@ -15,6 +18,9 @@ use assay_reports::ci::CiContext;
 
 use crate::{environment, upload_flags::UploadFlags};
 
+/// The longest time that a job waits for its code host. The report of the tests is stored by then.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// Reports the commit of a stored run, if `--report-to` asks for it. A failure is a warning on standard error.
 pub(crate) fn report(
     json: bool,
@@ -27,6 +33,7 @@ pub(crate) fn report(
     if flags.report_to.is_none() {
         return;
     }
+    let deadline = deadline.min(Instant::now() + LONGEST);
     if let Err(error) = run.and_then(|run| report_run(json, flags, server, ci, run, deadline)) {
         annotation::warn(ci.provider, &format!("the result is not reported: {error:#}"));
     }

@@ -37,7 +37,7 @@ const ASSAY_ADMIN: &[Group] = &[
 ];
 
 /// The options that `--help` shows, for commands with many. `--help-all` shows the others, too.
-const COMMON: [(&str, &[&str]); 3] = [
+const COMMON: [(&str, &[&str]); 4] = [
     (
         "run",
         &[
@@ -97,6 +97,24 @@ const COMMON: [(&str, &[&str]); 3] = [
             "pr",
         ],
     ),
+    (
+        "import",
+        &[
+            "project",
+            "dry_run",
+            "no_ci",
+            "format",
+            "root",
+            "run_key",
+            "shard",
+            "suite",
+            "replace",
+            "started_at",
+            "branch",
+            "commit",
+            "pr",
+        ],
+    ),
 ];
 
 /// A command-line program.
@@ -130,7 +148,12 @@ impl Program {
 
     /// The options that the help of this command shows; none if it shows all.
     pub(crate) fn common(self, command: &str) -> Option<&'static [&'static str]> {
-        let is_this = |(name, _): &&(&str, _)| self == Self::Assay && *name == command;
+        // No command with many options has the name of one of the other program.
+        let is_own = self
+            .groups()
+            .iter()
+            .any(|(_, commands)| commands.contains(&command));
+        let is_this = |(name, _): &&(&str, _)| is_own && *name == command;
         COMMON.iter().find(is_this).map(|(_, options)| *options)
     }
 

@@ -231,7 +231,9 @@ impl Import<'_> {
             self.rules,
             self.began.now,
         )?;
-        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?) {
+        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?)
+            && !self.is_unreadable(connection, &target, run)?
+        {
             let imported = match first_attempt {
                 Some(imported) if same.import_id == Some(self.new_id) => imported,
                 Some(_) | None => unchanged(run, same)?,
@@ -287,6 +289,23 @@ impl Import<'_> {
         Ok(Ok((imported, Some(judgement))))
     }
 
+    /// Whether the report replaces everything that a run has, and that cannot be read. So a damaged run is repaired.
+    fn is_unreadable(
+        &self,
+        connection: &mut PgConnection,
+        target: &Target<'_>,
+        run: &KnownRun,
+    ) -> Work<bool> {
+        if !self.recording.replaces || target.others(self.recording).next().is_some() {
+            return Ok(false);
+        }
+        match RunContents::load(connection, self.project, run.number, run.started_at) {
+            Ok(_) => Ok(false),
+            Err(WorkError::Refused(StoreError::Corrupt { .. })) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
         let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
@@ -307,6 +326,11 @@ impl Import<'_> {
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
+        if let Some(run) = &target.run
+            && self.is_unreadable(connection, &target, run)?
+        {
+            rows::delete(connection, self.project, run.number, run.started_at)?;
+        }
         let Target {
             key,
             run: former,
