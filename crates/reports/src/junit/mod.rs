@@ -341,6 +341,7 @@ impl<'a> JunitReader<'a> {
         if self.pytest_interrupted {
             return Ok(());
         }
+        self.case.is_flaky &= suite.counts_flakes;
         if suite.name.starts_with("TestCafe Tests:") {
             self.case.take_marks_of_testcafe();
         }
