@@ -376,6 +376,8 @@ impl<'a> JunitReader<'a> {
             Subject::Other(name) => {
                 self.count_failures(failures);
                 if failed {
+                    let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
+                    self.tests.add_hook_of_suite(&name, &test.test, &execution);
                     self.push_error(&name, execution);
                 }
                 return Ok(());
