@@ -267,6 +267,7 @@ fn of_testng(results: impl Iterator<Item = (Vec<Attempt>, bool)>) -> Vec<Vec<Att
 fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
     let mut joined: Vec<RepeatedResult> = Vec::with_capacity(results.len());
     let mut places: HashMap<LocatedTest, Vec<usize>> = HashMap::new();
+    let has_failed_teardown = results.iter().any(|result| is_teardown(&result.attempts));
     for result in results.drain(..) {
         let places = places.entry(result.test.clone()).or_default();
         let last = places
@@ -280,7 +281,8 @@ fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
         places.push(joined.len());
         joined.push(result);
     }
-    let has_reruns = if counted > 0 {
+    // A failed tear-down counts beside the test's own outcome, so that the header says nothing about reruns.
+    let has_reruns = if counted > 0 && !has_failed_teardown {
         u64::try_from(joined.len()).is_ok_and(|cases| cases > counted)
     } else {
         let counts: HashSet<usize> = places.values().map(Vec::len).collect();

@@ -96,8 +96,11 @@ impl AttemptReader<'_> {
             .collect();
         if case.is_muted() {
             attempts.push(self.skipped(case));
-        } else if case.has(ChildKind::Error) && !case.failed_as_flaky() {
-            // Also of a test that skipped itself and whose tear-down failed.
+        } else if case.has(ChildKind::Error)
+            && !case.failed_as_flaky()
+            // pytest writes both for a test that skipped itself and whose tear-down failed, Catch2 for an expected failure.
+            && (self.dialect == Dialect::Pytest || !case.has(ChildKind::Skipped))
+        {
             attempts.append(&mut self.failed(case));
         } else if self.dialect == Dialect::Ctest
             && of_kind(ChildKind::Skipped).any(|child| ctest::is_failure(&child.message))

@@ -149,7 +149,7 @@ impl<'a> Case<'a> {
 
     /// The number of failed outcomes that a header may count.
     pub(super) fn failures(&self) -> usize {
-        if self.is_muted() {
+        if self.is_muted() || self.has(ChildKind::Skipped) {
             return 0;
         }
         self.children
