@@ -66,7 +66,8 @@ impl Failures {
             let of_event = runs_of(edges, event).into_keys();
             runs.extend(of_event.filter(|run| !of_suites.contains_key(run)));
         }
-        runs.dedup();
+        let mut known = HashSet::new();
+        runs.retain(|run| known.insert(*run));
         runs.truncate(MOST_RUNS);
         let mut found = Self {
             broken: Vec::new(),
