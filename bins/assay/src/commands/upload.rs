@@ -18,7 +18,7 @@ use assay_cli_remote::server::{
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_domain::test::TestName;
-use assay_ingest::Flags;
+use assay_ingest::{Flags, UploadField};
 use assay_reports::{SourceFile, ci::CiContext};
 use clap::Args;
 use serde_json::{Value, json};
@@ -362,13 +362,21 @@ fn check(
         .collect();
     let sent: serde_json::Map<_, _> = fields
         .iter()
-        .filter(|(name, _)| !["knownFiles", "owners", "ownersFiles", "renames"].contains(name))
-        .map(|(name, text)| {
-            let value = match *name {
-                "ci" => serde_json::from_str(text).unwrap_or(Value::Null),
+        .filter(|(field, _)| {
+            !matches!(
+                field,
+                UploadField::KnownFiles
+                    | UploadField::Owners
+                    | UploadField::OwnersFiles
+                    | UploadField::Renames
+            )
+        })
+        .map(|(field, text)| {
+            let value = match field {
+                UploadField::Ci => serde_json::from_str(text).unwrap_or(Value::Null),
                 _ => Value::from(text.as_str()),
             };
-            ((*name).to_owned(), value)
+            (field.name().to_owned(), value)
         })
         .collect();
     let value = json!({
