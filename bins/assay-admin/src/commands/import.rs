@@ -200,7 +200,7 @@ fn prepare(
     let format = format.0;
     let (ci, job_started_at) = args.report.ci(&environment::variable);
     let checkout = Checkout::of(root.as_deref(), &ci)?;
-    let sources = files::read(global.json, &args.paths, format)?;
+    let sources = files::read(progress::terminal(global.json), &args.paths, format)?;
     let files = Files::of(&sources);
     let known_files = checkout.known_files(format, &sources);
     let parsing = progress::spinner(

@@ -142,7 +142,7 @@ impl From<ListUse> for Use {
 pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> {
     let mut flaky = match &args.project {
         Some(project) => {
-            let mut api = args.api.client(global.json, &args.connection)?;
+            let mut api = args.api.client(global.progress(), &args.connection)?;
             of_project(&mut api, project, clock::now())?
         }
         None => of_history(global, args)?,
@@ -328,7 +328,7 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
 /// The flaky tests of a history.
 fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<FlakyTest>> {
     let collector = assay_cli_local::offline::collect(
-        global.json,
+        global.progress(),
         &args.history,
         &args.stable_branch,
         None,

@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_cli_terminal::retry::{self, Backoff, Transient};
+use assay_cli_terminal::{
+    progress::Progress,
+    retry::{self, Backoff, Transient},
+};
 use assay_domain::run::CiProvider;
 
 use crate::codehost::{
@@ -87,8 +90,8 @@ pub struct Job<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// When all requests end, the last one and its repetitions, too.
     pub deadline: Instant,
-    /// Whether messages are for programs.
-    pub json: bool,
+    /// Where waiting is shown.
+    pub progress: &'a dyn Progress,
     /// The files of the checkout, relative to its root; empty if they are unknown.
     pub files: &'a dyn Fn() -> Vec<String>,
 }
@@ -208,7 +211,7 @@ impl Job<'_> {
         };
         let mut backoff = Backoff::until(self.deadline);
         let written = retry::until_expired(
-            self.json,
+            self.progress,
             &mut backoff,
             "the check run is not written yet",
             || {
@@ -321,10 +324,15 @@ impl Job<'_> {
         compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
     ) -> anyhow::Result<Line> {
         let mut backoff = Backoff::until(self.deadline);
-        let posted = retry::until_expired(self.json, &mut backoff, "the comment is not posted yet", || {
-            let write = |comment: &Comment| Ok(post(host, comment)?);
-            write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
-        });
+        let posted = retry::until_expired(
+            self.progress,
+            &mut backoff,
+            "the comment is not posted yet",
+            || {
+                let write = |comment: &Comment| Ok(post(host, comment)?);
+                write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
+            },
+        );
         Ok(match posted {
             Ok(outcome) => Line::Message(format!("pull request {number}: {}", words("comment", outcome))),
             // The token of a fork's pull request may only read.
