@@ -317,21 +317,46 @@ fn field_schema(field: UploadField) -> Value {
     if let Bound::Chars(most) | Bound::Bytes(most) = field.bound() {
         schema["maxLength"] = most.into();
     }
-    match field {
-        UploadField::StartedAt => schema["format"] = "date-time".into(),
-        UploadField::DryRun
-        | UploadField::Failures
-        | UploadField::RetriesAsAttempts
-        | UploadField::SkipCached => schema["enum"] = json!(["true", "false"]),
-        UploadField::Provider => {
-            schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect();
+    let providers: Value = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect();
+    let keywords: [(&[UploadField], &str, Value); 8] = [
+        (&[UploadField::StartedAt], "format", json!("date-time")),
+        (
+            &[
+                UploadField::DryRun,
+                UploadField::Failures,
+                UploadField::RetriesAsAttempts,
+                UploadField::SkipCached,
+            ],
+            "enum",
+            json!(["true", "false"]),
+        ),
+        (&[UploadField::Provider], "enum", providers),
+        (&[UploadField::MergeBase], "pattern", json!("^[0-9A-Fa-f]{7,64}$")),
+        (
+            &[UploadField::UtcOffset],
+            "pattern",
+            json!("^(Z|[+-][0-9]{2}:[0-9]{2})$"),
+        ),
+        (
+            &[UploadField::PullRequest, UploadField::DurationMs],
+            "pattern",
+            json!("^[0-9]+$"),
+        ),
+        (
+            &[UploadField::Owners, UploadField::Renames],
+            "minLength",
+            json!(0),
+        ),
+        (
+            &[UploadField::Ci, UploadField::Rerun],
+            "contentMediaType",
+            json!("application/json"),
+        ),
+    ];
+    for (fields, keyword, value) in keywords {
+        if fields.contains(&field) {
+            schema[keyword] = value;
         }
-        UploadField::MergeBase => schema["pattern"] = "^[0-9A-Fa-f]{7,64}$".into(),
-        UploadField::UtcOffset => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
-        UploadField::PullRequest | UploadField::DurationMs => schema["pattern"] = "^[0-9]+$".into(),
-        UploadField::Owners | UploadField::Renames => schema["minLength"] = 0.into(),
-        UploadField::Ci | UploadField::Rerun => schema["contentMediaType"] = "application/json".into(),
-        _ => {}
     }
     schema
 }

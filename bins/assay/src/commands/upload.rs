@@ -147,9 +147,9 @@ fn check(sender: &Sender<'_>, files: &[SourceFile]) -> anyhow::Result<()> {
             )
         })
         .map(|(field, text)| {
-            let value = match field {
-                UploadField::Ci => serde_json::from_str(text).unwrap_or(Value::Null),
-                _ => Value::from(text.as_str()),
+            let value = match *field == UploadField::Ci {
+                true => serde_json::from_str(text).unwrap_or(Value::Null),
+                false => Value::from(text.as_str()),
             };
             (field.name().to_owned(), value)
         })
