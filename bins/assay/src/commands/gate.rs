@@ -173,7 +173,6 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
     let text = match (output, global.json) {
         (GateOutput::Json, _) | (_, true) => format!("{}\n", show::json(decision)),
         (GateOutput::Text, false) => show::text(decision),
-        (GateOutput::Markdown, false) => show::markdown(decision),
         (GateOutput::Junit, false) => show::junit(decision),
     };
     let mut out = terminal::out();
