@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::terminal;
 
@@ -140,30 +140,6 @@ pub fn spinner(json: bool, doing: impl Into<String>) -> ProgressBar {
     bar.enable_steady_tick(TICK);
     bar
 }
-
-/// Prints how fast the files were parsed, if there were enough of them.
-pub fn rate(json: bool, files: usize, tests: usize, took: Duration) {
-    if !is_shown(json) || files < ENOUGH {
-        return;
-    }
-    let per_second = |things: usize| {
-        let things = u128::try_from(things).unwrap_or(u128::MAX);
-        let rate = things.saturating_mul(1_000) / took.as_millis().max(1);
-        HumanCount(u64::try_from(rate).unwrap_or(u64::MAX))
-    };
-    let count = |things: usize| HumanCount(u64::try_from(things).unwrap_or(u64::MAX));
-    message!(
-        "parsed {} files with {} tests in {} ms: {} files and {} tests a second",
-        count(files),
-        count(tests),
-        took.as_millis(),
-        per_second(files),
-        per_second(tests)
-    );
-}
-
-/// The smallest number of files whose rate is printed.
-const ENOUGH: usize = 20;
 
 fn is_shown(json: bool) -> bool {
     !json && terminal::stderr_is_terminal()

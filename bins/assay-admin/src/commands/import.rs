@@ -1,9 +1,6 @@
 //! `assay-admin import`: stores the test report of a run.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use assay_cli_local::sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
@@ -207,8 +204,6 @@ fn prepare(
         global.json,
         format!("parsing {}", output::count(u64::try_from(sources.len())?, "file")),
     );
-    let count = sources.len();
-    let began = Instant::now();
     let mut options = Options {
         clocks: clocks::clocks(now),
         retries_as_attempts: args.report.retries_as_attempts,
@@ -225,7 +220,6 @@ fn prepare(
         PartialReport { report, unread } = assay_reports::read_readable(&sources, &options)?;
     }
     drop(sources);
-    progress::rate(global.json, count, report.tests.len(), began.elapsed());
     let flags = Flags::from(run);
     let arrival = Arrival {
         files,
