@@ -69,10 +69,8 @@ pub fn read(
     let ci = CiContext::default();
     let reader = Reader {
         progress,
-        input_format: args.format,
+        args,
         checkout: Checkout::of(args.root, &ci)?,
-        keeps_written_names: args.keeps_written_names,
-        retries_as_attempts: args.retries_as_attempts,
         now,
     };
     if args.keeps_written_names {
@@ -313,10 +311,8 @@ enum Joined {
 
 struct Reader<'a> {
     progress: &'a dyn Progress,
-    input_format: InputFormat,
+    args: &'a Inputs<'a>,
     checkout: Checkout,
-    keeps_written_names: bool,
-    retries_as_attempts: bool,
     now: Timestamp,
 }
 
@@ -397,7 +393,7 @@ impl Reader<'_> {
     }
 
     fn format(&self) -> Option<Format> {
-        match self.input_format {
+        match self.args.format {
             InputFormat::Report(format) => Some(format),
             InputFormat::Auto | InputFormat::Csv => None,
         }
@@ -434,7 +430,7 @@ impl Reader<'_> {
         }
         if let [(false, only)] = files.as_slice()
             && only.name == "-"
-            && self.input_format == InputFormat::Auto
+            && self.args.format == InputFormat::Auto
             && is_history(&only.bytes)
         {
             return Ok(SlotFiles::Other(FileContent::History(
@@ -470,8 +466,8 @@ impl Reader<'_> {
         let summed = Files::of(&files);
         let known_files = self.checkout.known_files(format, &files);
         let mut options = self.checkout.options(format, known_files.as_ref());
-        options.keeps_written_names = self.keeps_written_names;
-        options.retries_as_attempts = self.retries_as_attempts;
+        options.keeps_written_names = self.args.keeps_written_names;
+        options.retries_as_attempts = self.args.retries_as_attempts;
         let reports = match joined {
             Joined::Run => assay_reports::read_each(files, &options)?,
             Joined::Build => assay_reports::read_build(files, &options)?,
