@@ -402,28 +402,31 @@ fn listed_tests(
                 @if !is_one_list { h3.path { @match &first.file_path { Some(file) => (repository_links.file(file)), None => "(no file)" } } }
                 ol.rows {
                     @for (test, short) in group {
-                        li.row.(test.status.as_str()) {
-                            a.of-run href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) {
-                                @match test.status {
-                                    AttemptStatus::Passed if test.attempts > 1 => span.chip.recovered { "on retry" },
-                                    _ => (figures::ended_chip(test.status)),
-                                }
-                                span.named {
-                                    (name::in_list(short, &test.test_name))
-                                    @if decisions.has_excused(&test.test_name, test.file_path.as_deref()) { " " span.chip.excused { "Excused" } }
-                                    @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
-                                        span.path { bdi { (first_line(message)) } }
-                                    }
-                                }
-                                span.sub { @if let Some(browser) = &test.browser_name { bdi { (browser) } } }
-                                span.figure { @if test.attempts > 1 { (test.attempts) " ×" span.unseen { " attempts" } } }
-                                span.figure { (test.duration_ms.map_or("–".to_owned(), words::duration)) }
-                            }
-                        }
+                        @let href = links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref());
+                        li.row.(test.status.as_str()) { a.of-run href=(href) { (listed_test(test, short, decisions)) } }
                     }
                 }
             }
         }
+    }
+}
+
+fn listed_test(test: &TestEntry, short: &name::ShortName, decisions: &Decisions) -> Markup {
+    html! {
+        @match test.status {
+            AttemptStatus::Passed if test.attempts > 1 => span.chip.recovered { "on retry" },
+            _ => (figures::ended_chip(test.status)),
+        }
+        span.named {
+            (name::in_list(short, &test.test_name))
+            @if decisions.has_excused(&test.test_name, test.file_path.as_deref()) { " " span.chip.excused { "Excused" } }
+            @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
+                span.path { bdi { (first_line(message)) } }
+            }
+        }
+        span.sub { @if let Some(browser) = &test.browser_name { bdi { (browser) } } }
+        span.figure { @if test.attempts > 1 { (test.attempts) " ×" span.unseen { " attempts" } } }
+        span.figure { (test.duration_ms.map_or("–".to_owned(), words::duration)) }
     }
 }
 

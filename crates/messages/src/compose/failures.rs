@@ -80,15 +80,8 @@ impl Failures {
         if runs.is_empty() {
             return Ok(found);
         }
-        let joined = joined_failures(
-            reader.store,
-            reader.engine,
-            project,
-            &runs,
-            &FailureFilter::default(),
-            (1, MOST_FAILURES),
-            now,
-        )?;
+        let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
+        let joined = joined_failures(reader.store, reader.engine, project, &runs, requested, now)?;
         let is_flaky = |failure: &ExplainedFailure| {
             let status = failure.verdict.map(|verdict| verdict.status);
             status == Some(VerdictStatus::Flaky) && !broken.contains(&failure.test)
@@ -317,15 +310,14 @@ impl ErrorStarts {
         if runs.is_empty() {
             return Ok(Self(HashSet::new()));
         }
-        let (reader, all) = (commits.reader, FailureFilter::default());
-        let page = (1, MOST_FAILURES);
+        let reader = commits.reader;
+        let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
         let joined = joined_failures(
             reader.store,
             reader.engine,
             commits.project,
             &runs,
-            &all,
-            page,
+            requested,
             now,
         )?;
         let failures = joined.failures.into_iter();
