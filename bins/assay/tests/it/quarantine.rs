@@ -113,24 +113,6 @@ fn a_test_that_has_failed_for_less_than_the_minimum_age_is_not_listed() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
-#[test]
-fn a_test_that_no_longer_runs_is_not_listed() {
-    let folder = history(&[("kept", "")], &[]);
-    let path = folder.path().join("history.csv");
-    let mut csv = fs::read_to_string(&path).unwrap();
-    for run in 1..=10_u32 {
-        let start = 1_793_520_000 + run * 36_000;
-        let status = if run % 4 == 1 { "failed" } else { "passed" };
-        csv += &format!("gone,,r{run},{start},{status},main,c{}\n", run / 2);
-    }
-    fs::write(&path, csv).unwrap();
-    let listed = |more: &[&str]| list(&folder, &[&["--format", "txt"], more].concat());
-    assert_eq!(listed(&[]), "\tkept\n");
-    assert_eq!(listed(&["--expire-after", "99h"]), "\tkept\n");
-    // It last ran ten runs ago, each of ten hours.
-    assert_eq!(listed(&["--expire-after", "100h"]).lines().count(), 2);
-}
-
 /// A server over a project whose test `wobbles` fails in every fourth run, and passes in the next run of the revision.
 fn served() -> ServedWorld {
     let world = ServedWorld::new();
