@@ -18,13 +18,13 @@ mod fields;
 mod limits;
 mod memory;
 mod metrics;
-#[cfg(test)]
-mod openapi;
 mod parse;
 mod parts;
 mod queue;
 mod routes;
 mod shares;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub use self::{
