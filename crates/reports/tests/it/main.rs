@@ -23,6 +23,7 @@ mod outcomes;
 mod own;
 mod playwright;
 mod properties;
+mod readings;
 mod render;
 mod retries;
 mod support;

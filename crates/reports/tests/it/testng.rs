@@ -44,20 +44,3 @@ fn a_cut_off_report_keeps_its_whole_tests_and_others_are_refused() {
         Some(Format::Testng)
     );
 }
-
-#[test]
-fn a_class_in_several_tests_is_tested_with_several_settings() {
-    let test = |name: &str, status: &str| {
-        format!(
-            "<test name='{name}'><class name='A'><test-method name='opens' status='{status}' duration-ms='3'/></class></test>"
-        )
-    };
-    let text = format!(
-        "<testng-results><suite>{}{}</suite></testng-results>",
-        test("chrome", "PASS"),
-        test("edge", "FAIL")
-    );
-    let report = plain(vec![inline("t.xml", text)]).unwrap();
-    let names: Vec<&str> = report.tests.iter().map(|test| &*test.test.name).collect();
-    assert_eq!(names, ["chrome > A > opens", "edge > A > opens"]);
-}
