@@ -11,8 +11,6 @@
 mod attempt_output;
 mod ci;
 mod clocks;
-mod counted;
-mod counted_others;
 mod go;
 mod hostile;
 mod identity;
@@ -24,6 +22,7 @@ mod own;
 mod playwright;
 mod properties;
 mod readings;
+mod real;
 mod render;
 mod retries;
 mod support;

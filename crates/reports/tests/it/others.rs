@@ -1,55 +1,8 @@
-//! CTRF, Jest, Vitest and Allure: real reports of the suites in testdata/reports/suites.
+//! Reports of one suite by several writers, and folders of several reports.
 
 use assay_domain::attempt::AttemptStatus;
 
-use crate::{
-    render::render,
-    support::{self, SHOP, rooted},
-};
-
-const JS: &str = "/home/runner/work/acme-shop/acme-js";
-const VITEST: &str = "/home/runner/work/acme-shop/acme-vitest";
-const MOCHA: &str = "/home/runner/work/acme-shop/acme-mocha";
-const PY: &str = "/home/runner/work/acme-shop/acme-py";
-
-#[test]
-fn real_ctrf_reports_are_read_as_their_suites_ran() {
-    for (name, root) in [
-        ("jest", JS),
-        ("mocha", MOCHA),
-        ("playwright-full", SHOP),
-        ("playwright-green", SHOP),
-        ("playwright-interrupted", SHOP),
-        ("playwright-sigint", SHOP),
-        ("pytest", PY),
-        ("pytest-collection-error", PY),
-    ] {
-        let report = rooted(vec![support::file(&format!("ctrf/{name}.json"))], root);
-        insta::assert_snapshot!(format!("ctrf-{name}"), render(&report));
-    }
-}
-
-#[test]
-fn real_jest_and_vitest_reports_are_read_as_their_suites_ran() {
-    for (name, root) in [
-        ("jest/jest", JS),
-        ("vitest/vitest", VITEST),
-        ("vitest/vitest-shard-1-of-2", VITEST),
-        ("vitest/vitest-shard-2-of-2", VITEST),
-    ] {
-        let report = rooted(vec![support::file(&format!("{name}.json"))], root);
-        insta::assert_snapshot!(name.rsplit('/').next().unwrap(), render(&report));
-    }
-}
-
-#[test]
-fn real_allure_folders_are_read_as_their_suites_ran() {
-    for (name, root) in [("allure-playwright", SHOP), ("allure-pytest", PY)] {
-        let mut report = rooted(support::files_in(name), root);
-        report.tests.sort_by(|a, b| a.test.cmp(&b.test));
-        insta::assert_snapshot!(name, render(&report));
-    }
-}
+use crate::support::{self, SHOP, rooted};
 
 #[test]
 fn playwright_tests_have_equal_names_in_ctrf_and_json() {

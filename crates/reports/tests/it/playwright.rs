@@ -1,41 +1,11 @@
-//! Playwright's JSON, real reports of the suite in testdata/reports/suites/playwright and made-up ones.
+//! Playwright's JSON: shards, cut-off reports, blobs and the outcomes of repeated attempts.
 
 use std::collections::BTreeMap;
 
 use assay_domain::{recording::ShardIndex, run::RunState};
 use serde_json::{Value, json};
 
-use crate::{
-    render::render,
-    support::{self, SHOP, plain, rooted},
-};
-
-fn real(name: &str) -> String {
-    render(&rooted(
-        vec![support::file(&format!("playwright/{name}.json"))],
-        SHOP,
-    ))
-}
-
-#[test]
-fn real_reports_are_read_as_their_suites_ran() {
-    for name in [
-        "full",
-        "green",
-        "load-error",
-        "no-tests",
-        "global-timeout",
-        "shard-1-of-3",
-        "shard-2-of-3",
-        "shard-3-of-3",
-        "v1.20.2",
-        "v1.31.2",
-        "history-02",
-        "history-10",
-    ] {
-        insta::assert_snapshot!(format!("playwright-{name}"), real(name));
-    }
-}
+use crate::support::{self, SHOP, plain, rooted};
 
 #[test]
 fn the_shards_are_the_merged_report() {
