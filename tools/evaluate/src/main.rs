@@ -10,7 +10,6 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod bisect;
 mod breakage;
-mod breakdown;
 mod burn_in;
 mod causes;
 mod correlation;
@@ -52,7 +51,7 @@ enum Command {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
-        /// Also print recall by true rate, precision by score and the errors by kind of test.
+        /// Also print recall by true rate, and the upper bound.
         #[arg(long)]
         rates: bool,
     },

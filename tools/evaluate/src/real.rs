@@ -18,8 +18,8 @@ use assay_flakiness::{
 
 use crate::{
     results::{TestResult, by_test},
-    rival::{Rival, contradictions, flip_rate},
-    score::{Calls, ranking},
+    rival::Rival,
+    score::Calls,
     simulate::outages,
 };
 
@@ -56,11 +56,6 @@ struct Report {
     full: Calls,
     hidden: Calls,
     rivals: [Calls; Rival::ALL.len()],
-    forward: BTreeMap<&'static str, Vec<(f64, bool)>>,
-    recurring: Calls,
-    still_broken: (u32, u32),
-    resolved_fails: (u32, u32),
-    verdicts: BTreeMap<&'static str, u32>,
 }
 
 /// Whether the engine has signals of a flaky test, with any verdict.
@@ -91,11 +86,9 @@ impl Report {
         let full = by_ordinal(engine.verdicts(history, end));
         let without = by_ordinal(engine.verdicts(hidden, end));
         let outages = outages(history, end);
-        let next = by_test(history, end.plus_ms(1), end.plus_days(14));
         let results = by_test(history, end.plus_days(-14), end);
-        for ((test, results), next) in (0..).zip(&results).zip(&next) {
+        for (test, results) in (0..).zip(&results) {
             let Some(verdict) = full.get(&test) else { continue };
-            *self.verdicts.entry(verdict.status.as_str()).or_default() += 1;
             let is_crowd = |result: &&TestResult| crowds.contains(&(result.run, test));
             if let Some(truth) = truth(results, |result| is_crowd(&result)) {
                 self.full.add(is_flaky(verdict), truth);
@@ -104,46 +97,7 @@ impl Report {
                     calls.add(rival.is_flaky(results, &outages), truth);
                 }
             }
-            self.look_forward(verdict, results, next, |result| is_crowd(&result), &outages);
         }
-    }
-
-    /// Counts recurring contradictions, broken tests that continue to fail, and resolved tests that fail again.
-    fn look_forward(
-        &mut self,
-        verdict: &Verdict,
-        results: &[TestResult],
-        next: &[TestResult],
-        is_crowd: impl Fn(&TestResult) -> bool,
-        outages: &BTreeSet<usize>,
-    ) {
-        if verdict.status == VerdictStatus::Broken
-            && let Some(first) = next.iter().find(|result| result.stable)
-        {
-            self.still_broken.1 += 1;
-            self.still_broken.0 += u32::from(first.failed);
-        }
-        if verdict.reason == Some(Signal::Resolved) && !next.is_empty() {
-            let fails = |result: &TestResult| (result.failed || result.recovered) && !is_crowd(result);
-            self.resolved_fails.1 += 1;
-            self.resolved_fails.0 += u32::from(next.iter().any(fails));
-        }
-        let isolated =
-            |results: &[TestResult]| contradictions(results.iter().filter(|result| !is_crowd(result)));
-        if next.is_empty() || isolated(results) == 0 {
-            return;
-        }
-        let recurs = isolated(next) > 0;
-        let outside = contradictions(results.iter().filter(|result| !outages.contains(&result.run)));
-        for (name, score) in [
-            ("engine", verdict.figures.flake_score),
-            ("contradictions outside outages", f64::from(outside)),
-            ("contradictions", f64::from(contradictions(results.iter()))),
-            ("flip rate", flip_rate(results)),
-        ] {
-            self.forward.entry(name).or_default().push((score, recurs));
-        }
-        self.recurring.add(is_flaky(verdict), recurs);
     }
 
     fn text(&self) -> String {
@@ -159,35 +113,6 @@ impl Report {
         for (name, calls) in engine.into_iter().chain(rivals) {
             let _ = writeln!(table, "  {name:<34} P/R/F1 {calls}");
         }
-        let _ = writeln!(
-            table,
-            "forward: does an isolated contradiction recur in the next window?"
-        );
-        for (name, scores) in &self.forward {
-            let (average, area) = ranking(scores);
-            let base: u32 = scores.iter().map(|(_, is_true)| u32::from(*is_true)).sum();
-            let _ = writeln!(
-                table,
-                "  {name:<34} AP {average:.3} AUC {area:.3} ({base} of {})",
-                scores.len()
-            );
-        }
-        let _ = writeln!(
-            table,
-            "  flaky as a forecast                P/R/F1 {}",
-            self.recurring
-        );
-        let _ = writeln!(
-            table,
-            "  broken that still fails next       {} of {}",
-            self.still_broken.0, self.still_broken.1
-        );
-        let _ = writeln!(
-            table,
-            "  resolved that fails again          {} of {}",
-            self.resolved_fails.0, self.resolved_fails.1
-        );
-        let _ = writeln!(table, "  verdicts {:?}", self.verdicts);
         table
     }
 }

@@ -1,4 +1,4 @@
-//! Precision, recall and ranking.
+//! Precision and recall.
 
 use std::fmt;
 
@@ -53,47 +53,9 @@ fn share(part: u32, whole: u32) -> f64 {
     }
 }
 
-/// Average precision and area under the curve of scores. Equal scores share their ranks.
-pub(crate) fn ranking(scores: &[(f64, bool)]) -> (f64, f64) {
-    let mut sorted = scores.to_vec();
-    sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let positives: u32 = sorted.iter().map(|(_, is_true)| u32::from(*is_true)).sum();
-    let (mut seen, mut hits, mut average, mut area) = (0_u32, 0_u32, 0.0, 0.0);
-    for tie in sorted.chunk_by(|a, b| a.0 == b.0) {
-        let good: u32 = tie.iter().map(|(_, is_true)| u32::from(*is_true)).sum();
-        let all = tie.iter().fold(0_u32, |count, _| count + 1);
-        // A negative of a tie ranks below the earlier positives and half of the tied ones.
-        area += f64::from(all - good) * (f64::from(hits) + f64::from(good) / 2.0);
-        hits += good;
-        seen += all;
-        average += f64::from(good) * share(hits, seen);
-    }
-    let negatives = seen - positives;
-    let area = if positives == 0 || negatives == 0 {
-        0.5
-    } else {
-        area / f64::from(positives) / f64::from(negatives)
-    };
-    (
-        if positives == 0 {
-            0.0
-        } else {
-            average / f64::from(positives)
-        },
-        area,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_perfect_ranking_scores_one_and_ties_score_a_half() {
-        assert_eq!(ranking(&[(0.9, true), (0.8, true), (0.1, false)]), (1.0, 1.0));
-        assert_eq!(ranking(&[(0.5, true), (0.5, false)]), (0.5, 0.5));
-        assert_eq!(ranking(&[(0.1, true), (0.9, false)]), (0.5, 0.0));
-    }
 
     #[test]
     fn calls_are_shown_as_shares() {

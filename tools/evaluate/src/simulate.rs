@@ -12,7 +12,6 @@ use assay_flakiness::{
 };
 
 use crate::{
-    breakdown::Breakdown,
     population::Name,
     results::{TestResult, by_test},
     rival::{Rival, is_broken},
@@ -30,7 +29,6 @@ const JUDGED_DAYS: [f64; 3] = [14.0, 21.0, 28.0];
 struct Row {
     flaky: Calls,
     broken: Calls,
-    sparse: Calls,
 }
 
 impl Row {
@@ -46,9 +44,6 @@ impl Row {
             self.flaky.add(flaky, truth == Truth::Flaky);
         }
         self.broken.add(broken, truth == Truth::Broken);
-        if test.sparse {
-            self.sparse.add(flaky, truth == Truth::Flaky);
-        }
     }
 }
 
@@ -57,8 +52,7 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool) -> String {
     let mut rows: Vec<(&str, Row)> = vec![("engine", Row::default())];
     rows.extend(Rival::ALL.iter().map(|rival| (rival.name(), Row::default())));
     let mut by_rate = RATES.map(|rate| (rate, Calls::default()));
-    let mut bands = [(0_u32, 0_u32); 4];
-    let mut breakdown = Breakdown::default();
+    let mut visible = Calls::default();
     for seed in seeds {
         let world = World::new(&name.population(), *seed);
         let stable_runs: Vec<f64> = world
@@ -74,18 +68,20 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool) -> String {
             let results = by_test(&world.history, now.plus_days(-14), now);
             for (ordinal, (test, results)) in world.tests.iter().zip(&results).enumerate() {
                 let truth = test.truth_at(day, &stable_runs);
-                let judged = called.get(ordinal).copied().flatten();
-                let call = judged.map(|(status, _)| status);
+                let call = called.get(ordinal).copied().flatten();
                 let rivals = Rival::ALL
                     .iter()
                     .map(|rival| Some(rival_status(*rival, results, &outages)));
                 for ((_, row), call) in rows.iter_mut().zip(std::iter::once(call).chain(rivals)) {
                     row.add(test, truth, call);
                 }
-                let visible = results
-                    .iter()
-                    .filter(|result| (result.failed || result.recovered) && !outages.contains(&result.run));
-                breakdown.add(test, truth, call, visible.count());
+                let is_visible = |result: &TestResult| {
+                    (result.failed || result.recovered) && !outages.contains(&result.run)
+                };
+                visible.add(
+                    truth == Truth::Flaky && results.iter().any(is_visible),
+                    truth == Truth::Flaky,
+                );
                 if let Nature::Flaky { rate, from: 0.0, .. } = test.nature
                     && truth == Truth::Flaky
                     && !test.sparse
@@ -93,29 +89,20 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool) -> String {
                 {
                     calls.add(call == Some(VerdictStatus::Flaky), true);
                 }
-                if let Some((_, score)) =
-                    judged.filter(|_| truth != Truth::Ambiguous && truth != Truth::Broken)
-                {
-                    let band = [0.5, 0.7, 0.9].iter().filter(|bound| score >= **bound).count();
-                    if let Some(band) = bands.get_mut(band) {
-                        band.0 += u32::from(truth == Truth::Flaky);
-                        band.1 += 1;
-                    }
-                }
             }
         }
     }
-    render(name, &rows, rates.then_some((by_rate, bands, breakdown)))
+    render(name, &rows, rates.then_some((by_rate, visible)))
 }
 
-fn statuses(history: &History, now: Timestamp) -> Vec<Option<(VerdictStatus, f64)>> {
+fn statuses(history: &History, now: Timestamp) -> Vec<Option<VerdictStatus>> {
     let mut statuses = vec![None; usize::try_from(history.tests).unwrap_or(0)];
     for verdict in Engine::default().verdicts(history, now) {
         let place = usize::try_from(verdict.test)
             .ok()
             .and_then(|test| statuses.get_mut(test));
         if let Some(status) = place {
-            *status = Some((verdict.status, verdict.figures.flake_score));
+            *status = Some(verdict.status);
         }
     }
     statuses
@@ -145,35 +132,22 @@ fn rival_status(rival: Rival, results: &[TestResult], outages: &BTreeSet<usize>)
     }
 }
 
-type Details = ([(f64, Calls); RATES.len()], [(u32, u32); 4], Breakdown);
+/// The calls by true rate, and those of a rule that knows each flaky test with a failure outside mass failures.
+type Details = ([(f64, Calls); RATES.len()], Calls);
 
 fn render(name: Name, rows: &[(&str, Row)], details: Option<Details>) -> String {
-    let mut table = format!(
-        "{name:?}                                 flaky P/R/F1        broken P/R/F1       sparse flaky\n"
-    );
+    let mut table = format!("{name:?}                                 flaky P/R/F1        broken P/R/F1\n");
     for (rule, row) in rows {
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            table,
-            "  {rule:<32} {}   {}   {}",
-            row.flaky, row.broken, row.sparse
-        );
+        let _ = writeln!(table, "  {rule:<32} {}   {}", row.flaky, row.broken);
     }
-    if let Some((by_rate, bands, breakdown)) = details {
+    if let Some((by_rate, visible)) = details {
         let recalls: Vec<String> = by_rate
             .iter()
             .map(|(rate, calls)| format!("{:.1} % {:.2}", rate * 100.0, calls.recall()))
             .collect();
         let _ = writeln!(table, "  recall by true rate: {}", recalls.join(", "));
-        let shares: Vec<String> = ["< 0.5", "0.5-0.7", "0.7-0.9", ">= 0.9"]
-            .iter()
-            .zip(bands)
-            .map(|(band, (flaky, all))| {
-                format!("{band}: {:.2} of {all}", f64::from(flaky) / f64::from(all.max(1)))
-            })
-            .collect();
-        let _ = writeln!(table, "  truly flaky by score: {}", shares.join(", "));
-        let _ = write!(table, "{breakdown}");
+        let _ = writeln!(table, "  upper bound                      {visible}");
     }
     table
 }

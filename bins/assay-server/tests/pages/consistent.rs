@@ -466,7 +466,9 @@ impl<'w> Reader<'w> {
                     let Some((number, commit)) = told.split_once(" (") else {
                         continue;
                     };
-                    let run = runs.iter().find(|run| run["runNumber"].to_string() == number);
+                    let run = runs
+                        .iter()
+                        .find(|run| run["runNumber"].as_i64() == number.parse().ok());
                     let stored = run.and_then(|run| run["commitSha"].as_str());
                     let is_its = stored.is_none_or(|stored| stored.starts_with(&commit[..8]));
                     self.check(is_its, "message", &format!("not the commit of the run: {line}"));

@@ -155,6 +155,42 @@ fn dropped_runs_are_listed_with_their_background_even_for_a_test_that_passed() {
 }
 
 #[test]
+fn a_mass_failure_counts_exactly_its_runs() {
+    let (mut history, now) = single("11P F 3P R 3P F 5P");
+    history.tests = 60;
+    for observed in &mut history.runs {
+        let fails = [12, 16].contains(&observed.run.number);
+        for test in 1..60 {
+            add(observed, test, if fails { 'F' } else { 'P' });
+        }
+    }
+    let judgement = Engine::default().judge(&history, now).swap_remove(0);
+    let of = |wanted: Signal| {
+        let signals = &judgement.evidence.signals;
+        signals.iter().find(|signal| signal.signal == wanted).unwrap()
+    };
+    let mass_failure = of(Signal::MassFailure);
+    assert_eq!(mass_failure.runs, ["run-16", "run-12"]);
+    assert_eq!(mass_failure.runs_total, 2);
+    assert_eq!((mass_failure.value, mass_failure.threshold), (2.0, 1.0));
+    assert_eq!(of(Signal::FailureRateFlaky).runs, ["run-20"]);
+}
+
+#[test]
+fn a_retry_rate_names_only_recovered_runs() {
+    let (history, now) = single("5P F 5P R 5P F 5P R 5P");
+    let judgement = Engine::default().judge(&history, now).swap_remove(0);
+    let signals = &judgement.evidence.signals;
+    let of = |wanted: Signal| signals.iter().find(|signal| signal.signal == wanted).unwrap();
+    let retries = of(Signal::RetryRate);
+    assert_eq!(retries.runs, ["run-24", "run-12"]);
+    assert_eq!((retries.runs_total, retries.value), (2, 2.0 / 29.0));
+    let failures = of(Signal::FailureRateFlaky);
+    assert_eq!(failures.runs, ["run-18", "run-6"]);
+    assert_eq!(failures.runs_total, 2);
+}
+
+#[test]
 fn variants_of_one_run_count_once() {
     let mut builder = HistoryBuilder::new("main");
     for number in 0..8 {

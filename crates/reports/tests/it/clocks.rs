@@ -146,38 +146,3 @@ fn without_clocks_times_without_a_zone_are_utc() {
     let report = plain(vec![inline("r", googletest("2126-11-20T18:55:00"))]).unwrap();
     assert_eq!(report.started_at, at("2126-11-20T18:55:00Z"));
 }
-
-#[test]
-fn a_decimal_comma_is_no_separator_of_thousands() {
-    let case = |time: &str| format!(r#"<testcase classname="C" name="{time}" time="{time}"/>"#);
-    let times = ["0,25", "3,5", "2,000001", "1,234.5", "1.234,5", "12", "7,200"];
-    let cases: String = times.iter().map(|time| case(time)).collect();
-    let report = plain(vec![inline("r", format!("<testsuite>{cases}</testsuite>"))]).unwrap();
-    let durations = report
-        .tests
-        .iter()
-        .map(|test| test.attempts[0].duration_ms.unwrap());
-    assert_eq!(
-        durations.collect::<Vec<_>>(),
-        [250, 3_500, 2_000, 1_234_500, 1_234_500, 12_000, 7_200_000]
-    );
-    assert_eq!(
-        report.warnings,
-        ["r: the comma of \"7,200\" was read as a separator of thousands; write decimals with a point"]
-    );
-}
-
-#[test]
-fn the_other_formats_with_durations_as_text_read_a_decimal_comma_too() {
-    for content in [
-        r#"<test-results><test-suite name="S"><results><test-case name="C.t" result="Success" time="12,5"/></results></test-suite></test-results>"#,
-        r#"<test-run><test-suite name="S"><test-case name="t" fullname="C.t" result="Passed" duration="12,5"/></test-suite></test-run>"#,
-        r#"<assemblies><assembly><collection><test name="C.t" type="C" method="t" result="Pass" time="12,5"/></collection></assembly></assemblies>"#,
-        r#"<robot><suite name="S"><test name="t"><status status="PASS" elapsed="12,5"/></test><status status="PASS"/></suite></robot>"#,
-        r#"<testsuite><testcase classname="C" name="t" time="00:00:12,5"/></testsuite>"#,
-    ] {
-        let report = plain(vec![inline("r", content)]).unwrap();
-        assert_eq!(report.tests[0].attempts[0].duration_ms, Some(12_500), "{content}");
-        assert!(report.warnings.is_empty(), "{content}");
-    }
-}

@@ -1,22 +1,9 @@
-//! `go test -json`: real streams of events, each checked against testdata/reports/suites/go.
+//! `go test -json`: streams of events that are cut off, broken or mixed with output.
 
 use assay_domain::{attempt::AttemptStatus, run::RunState};
 use assay_reports::{Format, Options};
 
-use crate::{
-    render::render,
-    support::{self, inline, rooted},
-};
-
-const ROOT: &str = "/home/runner/work/acme-shop/acme-go";
-
-#[test]
-fn real_streams_are_read_as_their_suites_ran() {
-    for name in ["go-test", "go-test-count-2", "go-test-green", "gotestsum-rerun"] {
-        let report = rooted(vec![support::file(&format!("go/{name}.jsonl"))], ROOT);
-        insta::assert_snapshot!(format!("go-{name}"), render(&report));
-    }
-}
+use crate::{render::render, support::inline};
 
 fn read_as_go(text: &str) -> Result<assay_reports::Report, assay_reports::ReadError> {
     let options = Options {
@@ -30,13 +17,6 @@ fn read(text: &str) -> Result<String, String> {
     read_as_go(text)
         .map(|report| render(&report))
         .map_err(|error| error.to_string())
-}
-
-/// As Go 1.24 and later write them.
-#[test]
-fn a_failed_build_is_an_error_of_the_run() {
-    let report = rooted(vec![support::file("samples/go-failed-build.jsonl")], ROOT);
-    insta::assert_snapshot!("go-failed-build", render(&report));
 }
 
 #[test]

@@ -225,17 +225,6 @@ fn a_long_line_that_is_no_report_is_read_once() {
 }
 
 #[test]
-fn fields_of_the_wrong_type_do_not_break_a_report() {
-    let text = r#"{"config": {"rootDir": 5, "shard": {"current": "x", "total": -1}, "metadata": "none"}, "errors": null, "stats": {"startTime": 7, "duration": "long"},
-        "suites": [{"title": null, "file": [], "specs": [{"title": 5, "tests": [{"projectName": {}, "status": 1, "results": [
-            {"status": "passed", "duration": -5, "startTime": "yesterday", "errors": {}, "error": null}]}]}], "suites": null}]}"#;
-    let report = plain(vec![support::inline("r.json", text)]).unwrap();
-    assert_eq!(report.tests[0].test.name, "5");
-    assert_eq!(report.tests[0].attempts[0].duration_ms, Some(0));
-    assert_eq!((report.shard, report.started_at), (None, None));
-}
-
-#[test]
 fn the_wrong_format_is_refused_by_name() {
     let options = Options {
         format: Some(Format::Ctrf),
@@ -301,19 +290,6 @@ fn long_names_that_differ_in_the_middle_are_two_tests() {
         "{:?}",
         report.warnings
     );
-}
-
-#[test]
-fn a_path_that_is_empty_after_normalization_is_no_file() {
-    let text = "<testsuite><testcase name='a' file='./'/><testcase name='b' file='./'/>\
-                <testcase name='a' file='./'/></testsuite>";
-    let report = plain(vec![support::inline("r.xml", text)]).unwrap();
-    let files: Vec<_> = report
-        .tests
-        .iter()
-        .map(|test| test.test.file_path.clone())
-        .collect();
-    assert_eq!(files, [None, None]);
 }
 
 #[test]

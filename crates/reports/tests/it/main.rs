@@ -11,8 +11,6 @@
 mod attempt_output;
 mod ci;
 mod clocks;
-mod counted;
-mod counted_others;
 mod go;
 mod hostile;
 mod identity;
@@ -23,6 +21,8 @@ mod outcomes;
 mod own;
 mod playwright;
 mod properties;
+mod readings;
+mod real;
 mod render;
 mod retries;
 mod support;

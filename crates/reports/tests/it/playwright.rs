@@ -1,41 +1,11 @@
-//! Playwright's JSON, real reports of the suite in testdata/reports/suites/playwright and made-up ones.
+//! Playwright's JSON: shards, cut-off reports, blobs and the outcomes of repeated attempts.
 
 use std::collections::BTreeMap;
 
-use assay_domain::{attempt::AttemptStatus, recording::ShardIndex, run::RunState};
+use assay_domain::{recording::ShardIndex, run::RunState};
 use serde_json::{Value, json};
 
-use crate::{
-    render::render,
-    support::{self, SHOP, plain, rooted},
-};
-
-fn real(name: &str) -> String {
-    render(&rooted(
-        vec![support::file(&format!("playwright/{name}.json"))],
-        SHOP,
-    ))
-}
-
-#[test]
-fn real_reports_are_read_as_their_suites_ran() {
-    for name in [
-        "full",
-        "green",
-        "load-error",
-        "no-tests",
-        "global-timeout",
-        "shard-1-of-3",
-        "shard-2-of-3",
-        "shard-3-of-3",
-        "v1.20.2",
-        "v1.31.2",
-        "history-02",
-        "history-10",
-    ] {
-        insta::assert_snapshot!(format!("playwright-{name}"), real(name));
-    }
-}
+use crate::support::{self, SHOP, plain, rooted};
 
 #[test]
 fn the_shards_are_the_merged_report() {
@@ -148,41 +118,6 @@ fn statuses(report: &assay_reports::Report) -> Vec<Vec<&'static str>> {
 }
 
 #[test]
-fn expected_failures_pass_and_unexpected_passes_fail() {
-    let test = |status: &str, results: &[&str]| {
-        let results: Vec<Value> = results
-            .iter()
-            .map(|status| json!({"status": status, "errors": if *status == "failed" { json!([{"message": "x"}]) } else { json!([]) }}))
-            .collect();
-        json!([{"projectName": "api", "expectedStatus": "failed", "status": status, "results": results}])
-    };
-    let read = read(&report(json!([
-        spec("known defect", test("expected", &["failed"])),
-        spec("mended", test("unexpected", &["passed", "passed"])),
-        spec("mended at times", test("flaky", &["passed", "failed"])),
-        spec("hangs", test("unexpected", &["timedOut"])),
-        spec("not now", test("skipped", &["skipped"])),
-    ])));
-    assert_eq!(
-        statuses(&read),
-        [
-            vec!["passed"],
-            vec!["failed", "failed"],
-            vec!["failed", "passed"],
-            vec!["timedOut"],
-            vec!["skipped"]
-        ]
-    );
-    assert!(read.tests[0].attempts[0].errors.is_empty());
-    for attempt in &read.tests[1].attempts {
-        assert_eq!(
-            attempt.errors[0].message.as_deref(),
-            Some("expected to fail, but passed")
-        );
-    }
-}
-
-#[test]
 fn an_attempt_that_did_not_run_does_not_hide_the_outcome() {
     let test = |status: &str, results: &[&str]| {
         let results: Vec<Value> = results.iter().map(|status| json!({"status": status})).collect();
@@ -268,45 +203,6 @@ fn repeated_executions_are_one_test_that_any_failure_fails() {
 }
 
 #[test]
-fn tests_that_never_started_mark_the_run_as_cut_short() {
-    let test =
-        json!([{"projectName": "api", "expectedStatus": "passed", "status": "skipped", "results": []}]);
-    let read = read(&report(json!([spec("a", test.clone()), spec("b", test)])));
-    assert_eq!(read.state, RunState::Interrupted);
-    assert_eq!(
-        read.warnings,
-        ["2 tests were never started; they are stored as skipped."]
-    );
-    let attempt = &read.tests[0].attempts[0];
-    assert_eq!(
-        (attempt.status, attempt.duration_ms),
-        (AttemptStatus::Skipped, None)
-    );
-}
-
-#[test]
-fn odd_titles_are_kept_as_they_are() {
-    let long = "x".repeat(300);
-    let titles = [
-        "",
-        " padded ",
-        "a > b",
-        "a/b%2F?",
-        "über 🛒\nsecond line",
-        long.as_str(),
-    ];
-    let test = json!([{"projectName": "p/1", "status": "expected", "results": [{"status": "passed"}]}]);
-    let read = read(&report(
-        titles.iter().map(|title| spec(title, test.clone())).collect(),
-    ));
-    let names: Vec<&str> = read.tests.iter().map(|test| test.test.name.as_str()).collect();
-    assert_eq!(names[0], "p/1 > a.spec.ts");
-    for (name, title) in names.iter().zip(titles).skip(1) {
-        assert_eq!(*name, format!("p/1 > a.spec.ts > {title}"));
-    }
-}
-
-#[test]
 fn errors_are_cut_into_message_frame_and_stack() {
     let frame = "  1 | a\n> 2 | b\n    | ^\n  3 | c";
     let whole = |message: &str| format!("{message}\n\n{frame}\n    at /r/tests/a.spec.ts:2:1");
@@ -340,22 +236,6 @@ fn errors_are_cut_into_message_frame_and_stack() {
 }
 
 #[test]
-fn text_around_the_report_and_a_mark_before_it_are_skipped() {
-    let value = report(json!([spec(
-        "t",
-        json!([{"status": "expected", "results": [{"status": "passed"}]}])
-    )]));
-    for text in [
-        format!("\u{feff}{value}"),
-        format!("> npm test\n{{broken log}}\n{{\"level\": \"info\"}}\n{value}\nTo open the report {{run}}\n"),
-        format!("{value:#}"),
-    ] {
-        let read = plain(vec![support::inline("-", text.clone())]).unwrap();
-        assert_eq!(read.tests.len(), 1, "{text}");
-    }
-}
-
-#[test]
 fn a_report_cut_off_anywhere_keeps_its_whole_tests() {
     let file = support::file("playwright/green.json");
     let whole = plain(vec![file.clone()]).unwrap();
@@ -374,20 +254,6 @@ fn a_report_cut_off_anywhere_keeps_its_whole_tests() {
         }
     }
     assert_eq!(most, whole.tests.len());
-}
-
-#[test]
-fn files_of_one_import_with_the_same_tests_are_executions_of_them() {
-    let file = |name: &str, status: &str, verdict: &str| {
-        let test = json!([{"status": verdict, "results": [{"status": status}]}]);
-        support::inline(name, report(json!([spec("t", test)])).to_string())
-    };
-    let read = plain(vec![
-        file("1.json", "failed", "unexpected"),
-        file("2.json", "passed", "expected"),
-    ])
-    .unwrap();
-    assert_eq!(statuses(&read), [["passed", "failed"]]);
 }
 
 #[test]
@@ -470,40 +336,6 @@ fn a_blob_that_is_cut_off_or_broken_is_read_or_refused() {
     let report = plain(vec![support::inline("blob.jsonl", events)]).unwrap();
     assert_eq!(report.state, RunState::Interrupted);
     assert_eq!(report.tests[0].test.name, "api > a.spec.ts > adds up");
-}
-
-#[test]
-fn blobs_of_several_shards_are_one_run() {
-    // The first event has the shard; in later versions the configuration has it, too.
-    let blob = |number: u32, in_configuration: bool| {
-        let shard = format!("\"shard\":{{\"current\":{number},\"total\":2}}");
-        let (first, later) = if in_configuration {
-            ("", &*shard)
-        } else {
-            (&*shard, "")
-        };
-        let text = format!(
-            "{{\"method\":\"onBlobReportMetadata\",\"params\":{{{first}}}}}\n\
-             {{\"method\":\"onConfigure\",\"params\":{{\"config\":{{{later}}}}}}}\n\
-             {{\"method\":\"onProject\",\"params\":{{\"project\":{{\"name\":\"api\",\"suites\":[{{\"title\":\"{number}.spec.ts\",\
-             \"entries\":[{{\"testId\":\"1\",\"title\":\"adds up\"}}]}}]}}}}}}\n\
-             {{\"method\":\"onTestBegin\",\"params\":{{\"testId\":\"1\",\"result\":{{\"id\":\"a\"}}}}}}\n\
-             {{\"method\":\"onTestEnd\",\"params\":{{\"test\":{{\"testId\":\"1\"}},\"result\":{{\"id\":\"a\",\"status\":\"passed\"}}}}}}\n\
-             {{\"method\":\"onEnd\",\"params\":{{}}}}\n"
-        );
-        support::inline(&format!("report-{number}.jsonl"), text)
-    };
-    for in_configuration in [false, true] {
-        let whole = plain(vec![blob(1, in_configuration), blob(2, in_configuration)]).unwrap();
-        assert_eq!((whole.tests.len(), whole.shard), (2, None));
-        assert_eq!(whole.state, RunState::Completed, "{:?}", whole.warnings);
-        let one = plain(vec![blob(2, in_configuration)]).unwrap();
-        let shard = ShardIndex {
-            index: 2,
-            total: Some(2),
-        };
-        assert_eq!(one.shard, Some(shard));
-    }
 }
 
 /// The fingerprints of a report's failed attempts by test.

@@ -34,6 +34,9 @@ pub(crate) fn render(report: &Report) -> String {
     for error in &report.errors {
         writeln!(out, "error: {}", error_line(error)).unwrap();
     }
+    if let Some(duration) = report.duration_ms {
+        writeln!(out, "{duration} ms at an unknown time").unwrap();
+    }
     for test in &report.tests {
         test_lines(&mut out, test);
     }
@@ -43,11 +46,36 @@ pub(crate) fn render(report: &Report) -> String {
 fn test_lines(out: &mut String, test: &ReportedTest) {
     let file = test.test.file_path.as_deref().unwrap_or("-");
     writeln!(out, "\n{} [{file}]", test.test.name.escape_debug()).unwrap();
-    for attempt in &test.attempts {
-        writeln!(out, "  {}", attempt_line(attempt)).unwrap();
-        for error in &attempt.errors {
-            writeln!(out, "    {}", error_line(error)).unwrap();
+    if let Some(name) = &test.shown_as.name {
+        writeln!(out, "  written as {}", name.escape_debug()).unwrap();
+    }
+    if let Some(file) = &test.shown_as.file_path {
+        writeln!(out, "  found in {file}").unwrap();
+    }
+    for (number, attempts) in test.attempts.executions().enumerate() {
+        if number > 0 {
+            writeln!(out, "  executed again").unwrap();
         }
+        for attempt in attempts {
+            attempt_lines(out, attempt);
+        }
+    }
+}
+
+fn attempt_lines(out: &mut String, attempt: &Attempt) {
+    writeln!(out, "  {}", attempt_line(attempt)).unwrap();
+    for error in &attempt.errors {
+        writeln!(out, "    {}", error_line(error)).unwrap();
+    }
+    let Some(output) = &attempt.output else { return };
+    for file in &output.attachments {
+        let place = file.path.as_ref().or(file.url.as_ref());
+        let place = place.map_or("nowhere", String::as_str);
+        let kind = file.kind.as_deref().unwrap_or("file");
+        writeln!(out, "    {kind} {} in {place}", file.name.escape_debug()).unwrap();
+    }
+    if let Some(console) = &output.console {
+        writeln!(out, "    printed {}", short(console)).unwrap();
     }
 }
 
@@ -62,18 +90,21 @@ fn attempt_line(attempt: &Attempt) -> String {
     if let Some(browser) = &attempt.browser {
         write!(line, " in {browser}").unwrap();
     }
+    if let Some(reason) = &attempt.skip_reason {
+        write!(line, " because {}", short(reason)).unwrap();
+    }
     line
 }
 
+fn short(text: &str) -> String {
+    let text = text.escape_debug().to_string();
+    match text.char_indices().nth(240) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 fn error_line(error: &ErrorDetail) -> String {
-    let short = |text: &str| {
-        let text = text.escape_debug().to_string();
-        if text.chars().count() <= 240 {
-            text
-        } else {
-            text.chars().take(240).collect::<String>() + "…"
-        }
-    };
     let mut line = error
         .message
         .as_deref()

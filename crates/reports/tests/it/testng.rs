@@ -1,20 +1,8 @@
-//! TestNG's own results: a real report, checked against the suite in testdata/reports/suites/testng that made it, and
-//! broken ones.
+//! TestNG's own results, cut off and broken.
 
 use assay_reports::{Format, looks_like_report};
 
-use crate::{
-    render::render,
-    support::{self, inline, plain},
-};
-
-#[test]
-fn real_reports_are_read_as_their_suite_ran() {
-    for (version, snapshot) in [("", "testng"), ("-7.5", "testng-7.5")] {
-        let file = support::file(&format!("testng/testng-results{version}.xml"));
-        insta::assert_snapshot!(snapshot, render(&plain(vec![file]).unwrap()));
-    }
-}
+use crate::support::{self, inline, plain};
 
 #[test]
 fn a_cut_off_report_keeps_its_whole_tests_and_others_are_refused() {
@@ -43,21 +31,4 @@ fn a_cut_off_report_keeps_its_whole_tests_and_others_are_refused() {
         looks_like_report(b"<?xml?><testng-results/>"),
         Some(Format::Testng)
     );
-}
-
-#[test]
-fn a_class_in_several_tests_is_tested_with_several_settings() {
-    let test = |name: &str, status: &str| {
-        format!(
-            "<test name='{name}'><class name='A'><test-method name='opens' status='{status}' duration-ms='3'/></class></test>"
-        )
-    };
-    let text = format!(
-        "<testng-results><suite>{}{}</suite></testng-results>",
-        test("chrome", "PASS"),
-        test("edge", "FAIL")
-    );
-    let report = plain(vec![inline("t.xml", text)]).unwrap();
-    let names: Vec<&str> = report.tests.iter().map(|test| &*test.test.name).collect();
-    assert_eq!(names, ["chrome > A > opens", "edge > A > opens"]);
 }
