@@ -76,7 +76,7 @@ fn upload(process: &mut Command, world: &ServedWorld, project: &str, is_plain: b
 /// time three minutes ago in UTC+9.
 fn copied(case: &Path, moves_dates: bool) -> TempDir {
     let copy = tempfile::tempdir().expect("a temporary folder");
-    for entry in WalkDir::new(case) {
+    for entry in WalkDir::new(case).sort_by_file_name() {
         let entry = entry.expect("a readable folder");
         let to = copy
             .path()
