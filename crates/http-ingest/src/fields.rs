@@ -11,7 +11,7 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IngestError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 33] = [
+pub(crate) const NAMES: [&str; 34] = [
     "artifactsUrl",
     "attempt",
     "author",
@@ -22,6 +22,7 @@ pub(crate) const NAMES: [&str; 33] = [
     "durationMs",
     "failures",
     "format",
+    "judgement",
     "knownFiles",
     "mergeBase",
     "message",
@@ -128,6 +129,23 @@ impl RawFields {
     }
 }
 
+/// How the upload of an old run is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackfillJudgement {
+    /// By a later upload.
+    Later,
+    /// Now, without messages.
+    Silent,
+}
+
+fn judgement(text: &str) -> Result<BackfillJudgement, &'static str> {
+    match text {
+        "later" => Ok(BackfillJudgement::Later),
+        "silent" => Ok(BackfillJudgement::Silent),
+        _ => Err("expected later or silent"),
+    }
+}
+
 /// The fields of an upload, parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
@@ -149,6 +167,8 @@ pub(crate) struct Fields {
     /// Whether files more than a day from the upload are left out.
     pub(crate) skip_cached: bool,
     pub(crate) dry_run: bool,
+    /// How an old run is judged.
+    pub(crate) judgement: Option<BackfillJudgement>,
     /// Whether the answer includes the causes of the report's failures.
     pub(crate) failures: bool,
     /// The offset from UTC of the machine that ran the tests.
@@ -199,6 +219,7 @@ impl TryFrom<RawFields> for Fields {
             retries_as_attempts: raw.parsed("retriesAsAttempts", boolean)?.unwrap_or(false),
             skip_cached: raw.parsed("skipCached", boolean)?.unwrap_or(false),
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
+            judgement: raw.parsed("judgement", judgement)?,
             failures: raw.parsed("failures", boolean)?.unwrap_or(false),
             utc_offset_minutes: raw.parsed("utcOffset", values::utc_offset)?,
         })
@@ -311,6 +332,7 @@ mod tests {
             ("provider", "gitlab-ci"),
             ("knownFiles", "src/a.java\n\n src/b.java\r\n"),
             ("dryRun", "true"),
+            ("judgement", "silent"),
             ("utcOffset", "-03:30"),
             ("runUrl", "https://ci.test/7"),
             ("mergeBase", "C0FFEE0123"),
@@ -324,6 +346,7 @@ mod tests {
         assert_eq!(fields.flags.context.ci_provider, Some(CiProvider::GitlabCi));
         assert_eq!(fields.format, Some(Format::Jest));
         assert_eq!((fields.flags.duration_ms, fields.dry_run), (Some(1500), true));
+        assert_eq!(fields.judgement, Some(BackfillJudgement::Silent));
         assert_eq!(fields.utc_offset_minutes, Some(-210));
         assert_eq!(fields.ci.provider, Some(CiProvider::GithubActions));
         assert_eq!(fields.ci.job.as_deref(), Some("e2e"));

@@ -54,7 +54,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 33] = [
+const FIELDS: [Field; 34] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -181,6 +181,11 @@ const FIELDS: [Field; 33] = [
         "dryRun",
         "`true`: the report is read and answered, but not stored.",
         "false",
+    ),
+    Field(
+        "judgement",
+        "For a run of the past, with a key for such runs. `later`: the project is judged by a later upload. `silent`: it is judged, and no message is sent about it.",
+        "later",
     ),
     Field(
         "failures",
@@ -491,6 +496,7 @@ impl Field {
             "dryRun" | "failures" | "retriesAsAttempts" | "skipCached" => {
                 schema["enum"] = json!(["true", "false"])
             }
+            "judgement" => schema["enum"] = json!(["later", "silent"]),
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
             "mergeBase" => schema["pattern"] = "^[0-9A-Fa-f]{7,64}$".into(),
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),

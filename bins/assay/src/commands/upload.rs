@@ -325,6 +325,7 @@ fn fields(
         retries_as_attempts: *retries_as_attempts,
         skip_cached: flags.skip_cached,
         dry_run: purpose.dry_run,
+        judgement: None,
         failures: purpose.failures,
         utc_offset_minutes: clocks::utc_offset_minutes(),
     };

@@ -134,6 +134,8 @@ pub struct Facts<'a> {
     pub skip_cached: bool,
     /// Whether nothing is stored.
     pub dry_run: bool,
+    /// How the run of the past is judged: `later` or `silent`. None for a run of today.
+    pub judgement: Option<&'static str>,
     /// Whether the answer explains the report's failures.
     pub failures: bool,
     /// The machine's offset from UTC.
@@ -207,6 +209,7 @@ impl Facts<'_> {
             ),
             ("skipCached", self.skip_cached.then(|| "true".to_owned())),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
+            ("judgement", self.judgement.map(str::to_owned)),
             ("failures", self.failures.then(|| "true".to_owned())),
             (
                 "utcOffset",
