@@ -1,0 +1,277 @@
+//! `assay backfill`: verdicts from what CI already has.
+
+mod counts;
+mod plan;
+mod sending;
+mod source;
+
+use std::{fs::File, io::BufWriter, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, ensure};
+use assay_cli_local::{
+    analysis::{self, Analysis, Collector},
+    history::{
+        csv::HistoryWriter,
+        report::{self, NoReport},
+        words::FirstVerdicts,
+    },
+    offline,
+    sources::values,
+};
+use assay_cli_terminal::{
+    misuse::Misuse,
+    output,
+    progress::{self, Unit},
+};
+use assay_domain::timestamp::{DAY_MS, Timestamp};
+use clap::{ArgGroup, Args};
+use serde_json::{Value, json};
+
+use self::{
+    counts::Counts,
+    sending::{Sender, ServerTarget},
+    source::{Job, Source, SourceFlags},
+};
+use crate::{clock, global::Global};
+
+/// Heading of the help.
+const OUTPUT: &str = "Without a server";
+
+const EXAMPLES: &str = "\
+Reads the artifacts of old CI runs, recognises test reports by their content, and sends each under the key of its run, \
+oldest first. The same command again goes on where it stopped; nothing is stored twice.
+
+Examples:
+  What it would read, and until when the artifacts live:
+    assay backfill --github OWNER/REPO --plan
+  Verdicts of the last 90 days, as one page, without a server:
+    assay backfill --github OWNER/REPO --analyze flaky.html
+  Into a project, with ASSAY_URL and ASSAY_INGEST_KEY of a key for old runs:
+    assay-admin key create-ingest --project storefront --backfill --days 7
+    assay backfill --github OWNER/REPO
+  Some artifacts of one workflow:
+    assay backfill --github OWNER/REPO --workflow ci.yml --artifacts 'report-*'
+  A folder of builds:
+    assay backfill --dir builds --pattern '{branch}/{run}-{commit}'
+
+Tokens come from the environment: GITHUB_TOKEN or GH_TOKEN (else `gh auth token`), GITLAB_TOKEN, JENKINS_USER_ID with \
+JENKINS_API_TOKEN, BUILDKITE_API_TOKEN, CIRCLE_TOKEN.";
+
+/// Send the reports of old CI runs, or judge them here
+///
+/// Takes what a CI service still has: artifacts with reports in them, or the results that it keeps itself.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, override_usage = "assay backfill <SOURCE> [OPTIONS]")]
+#[command(group(ArgGroup::new("source").required(true)))]
+#[command(group(ArgGroup::new("here").multiple(true).conflicts_with("plan")))]
+pub(crate) struct BackfillArgs {
+    #[command(flatten)]
+    source: SourceFlags,
+    /// How many days back
+    #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u16).range(1..=3650))]
+    days: u16,
+    /// Show what would be read, and read no artifact
+    #[arg(long)]
+    plan: bool,
+    /// Judge here, and write one page
+    #[arg(long, value_name = "PAGE.html", group = "here", help_heading = OUTPUT)]
+    analyze: Option<PathBuf>,
+    /// Write the history here, for `assay analyze` and other tools
+    #[arg(long, value_name = "FILE.csv", group = "here", help_heading = OUTPUT)]
+    csv: Option<PathBuf>,
+    /// The branch that releases are made from; without it, what the CI service says, else main
+    #[arg(long, value_name = "BRANCH", value_parser = values::name)]
+    stable_branch: Option<String>,
+    #[command(flatten)]
+    server: ServerTarget,
+}
+
+/// Runs `assay backfill`.
+pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCode> {
+    let source = Source::of(&args.source, &args.server.connection)?;
+    let now = clock::now();
+    let since = now.plus_days(-i64::from(args.days));
+    if args.plan {
+        plan::run(global, &source, &args.source, since, now)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let is_local = args.analyze.is_some() || args.csv.is_some();
+    let sender = match is_local {
+        true => None,
+        false => Some(Sender::of(global.json, &args.server, &source.name())?),
+    };
+    let stable_branch = match &args.stable_branch {
+        Some(name) => name.clone(),
+        None => source.stable_branch()?.unwrap_or_else(|| "main".to_owned()),
+    };
+    let csv = args.csv.as_ref().map(|path| {
+        let file = File::create(path).with_context(|| format!("--csv {}", path.display()))?;
+        anyhow::Ok(HistoryWriter::new(BufWriter::new(file))?)
+    });
+    let mut backfill = Backfill {
+        source: &source,
+        flags: &args.source,
+        now,
+        collector: Collector::new(&stable_branch),
+        sender,
+        csv: csv.transpose()?,
+        counts: Counts::default(),
+        starts: None,
+    };
+    let runs = source.runs(since, now)?;
+    ensure!(
+        !runs.is_empty(),
+        "no finished run of the last {} days; look further back with --days, or see whether the name is right",
+        args.days
+    );
+    let length = u64::try_from(runs.len())?;
+    let bar = progress::bar(global.json, "reading", length, Unit::Items("runs"));
+    for run in &runs {
+        backfill.run(run)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let value = backfill.finish(args.analyze.as_ref())?;
+    output::print(global.json, &value, || in_words(args, &value))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A history that is being read.
+struct Backfill<'a> {
+    source: &'a Source,
+    flags: &'a SourceFlags,
+    now: Timestamp,
+    collector: Collector,
+    sender: Option<Sender>,
+    csv: Option<HistoryWriter<BufWriter<File>>>,
+    counts: Counts,
+    /// The first and the last start of a run with reports.
+    starts: Option<(Timestamp, Timestamp)>,
+}
+
+impl Backfill<'_> {
+    fn run(&mut self, run: &source::Run) -> anyhow::Result<()> {
+        self.counts.runs += 1;
+        let mut has_report = false;
+        for job in self.source.jobs(run)? {
+            has_report |= self.job(job)?;
+        }
+        self.counts.runs_with_reports += u64::from(has_report);
+        Ok(())
+    }
+
+    /// Reads and sends the report of a job. Returns whether it has one.
+    fn job(&mut self, job: Job) -> anyhow::Result<bool> {
+        if self.sender.as_ref().is_some_and(|sender| sender.has(&job.id)) {
+            self.counts.known += 1;
+            return Ok(true);
+        }
+        let files = self.source.files(&job, self.flags, &mut self.counts)?;
+        if files.is_empty() {
+            return Ok(false);
+        }
+        let Job { id, ci, known, .. } = job;
+        let mut report = match report::read(files, &ci, known, self.now) {
+            Ok(report) => report,
+            Err(NoReport::Empty) => return Ok(false),
+            Err(error) => {
+                self.counts.unreadable(&format!("{id}: {error}"));
+                return Ok(false);
+            }
+        };
+        for error in &report.unread {
+            self.counts.unreadable(&format!("{id}: {error}"));
+        }
+        let recording = &report.prepared.recording;
+        let start = recording.started_at;
+        let (first, last) = self.starts.unwrap_or((start, start));
+        self.starts = Some((first.min(start), last.max(start)));
+        self.counts.tests += u64::try_from(recording.tests.len())?;
+        if let Some(csv) = &mut self.csv {
+            csv.add(recording).context("--csv")?;
+        }
+        if let Some(sender) = &mut self.sender {
+            sender.send(&id, &ci, &mut report, &mut self.counts)?;
+        }
+        let name = report.prepared.recording.run_key.replace('\t', " ");
+        self.collector.record(&name, report.prepared.recording);
+        Ok(true)
+    }
+
+    /// Judges everything that was read.
+    fn finish(mut self, page: Option<&PathBuf>) -> anyhow::Result<Value> {
+        if let Some(csv) = self.csv.take() {
+            csv.finish().context("--csv")?;
+        }
+        let project = self.sender.take().map(Sender::judge).transpose()?;
+        if self.collector.runs() == 0 {
+            ensure!(
+                self.counts.known > 0,
+                "none of the {} has a test report; store the reports as artifacts, or look further back with --days\n{}",
+                output::count(self.counts.runs, "run"),
+                self.counts.in_words()
+            );
+        } else {
+            offline::assume_stable(&mut self.collector, "");
+            offline::print_branch_note(&self.collector);
+        }
+        let analysis = match self.collector.runs() {
+            0 => None,
+            _ => Some(self.collector.judge(None)?),
+        };
+        if let (Some(page), Some(analysis)) = (page, &analysis) {
+            std::fs::write(page, analysis::page(analysis))
+                .with_context(|| format!("--analyze {}", page.display()))?;
+        }
+        let days = self
+            .starts
+            .map_or(0, |(first, last)| last.since_ms(first) / DAY_MS + 1);
+        let verdicts = analysis
+            .as_ref()
+            .map(|analysis: &Analysis| FirstVerdicts::of(analysis, days));
+        Ok(json!({
+            "source": self.source.name(), "project": project, "requests": self.source.requests(),
+            "words": verdicts.as_ref().map(FirstVerdicts::in_words), "verdicts": verdicts, "counts": self.counts,
+        }))
+    }
+}
+
+fn in_words(args: &BackfillArgs, value: &Value) -> String {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let counts: Counts = serde_json::from_value(value["counts"].clone()).unwrap_or_default();
+    let mut lines = vec![
+        text("/words").trim_end().to_owned(),
+        String::new(),
+        counts.in_words(),
+    ];
+    if counts.known > 0 {
+        lines.push("These figures are of the newly read runs. The pages of the server have all.".to_owned());
+    }
+    let shown = |path: &PathBuf| assay_reports::shown_path(path);
+    lines.extend(
+        args.analyze
+            .as_ref()
+            .map(|page| format!("Open {}: each test with its evidence.", shown(page))),
+    );
+    lines.extend(
+        args.csv
+            .as_ref()
+            .map(|file| format!("The history is in {}.", shown(file))),
+    );
+    lines.push(match text("/project") {
+        "" => "Next: keep it up to date. `assay-admin setup` makes a project and its keys and prints the\n\
+               lines of a CI job; the same command without --analyze and --csv then sends this history."
+            .to_owned(),
+        project => format!(
+            "It is in the project {}. Next: let each job send its report, with\n  \
+             assay run --report FILE -- COMMAND",
+            assay_reports::shown_name(project)
+        ),
+    });
+    lines.join("\n").trim_start().to_owned()
+}
+
+/// Wrong usage of a flag.
+fn misuse(text: impl Into<String>) -> anyhow::Error {
+    Misuse(text.into()).into()
+}
