@@ -16,6 +16,8 @@ pub struct Known {
     pub context: RunContext,
     /// The start of its job.
     pub started_at: Option<Timestamp>,
+    /// The time for a report without one, if no start of a job is known.
+    pub modified_at: Option<Timestamp>,
     /// Folders that the checkout may have had.
     pub roots: Vec<String>,
 }
@@ -100,7 +102,7 @@ pub fn read(
     let flags = Flags {
         run_key: known.run_key,
         context: known.context,
-        started_at: started_at(&report, known.started_at),
+        started_at: started_at(&report, known.started_at, known.modified_at),
         ..Flags::default()
     };
     let arrival = Arrival {
@@ -121,11 +123,12 @@ pub fn read(
 }
 
 /// The start of the job, where the report has none or one of another day.
-fn started_at(report: &Report, job: Option<Timestamp>) -> Option<Timestamp> {
+fn started_at(report: &Report, job: Option<Timestamp>, modified_at: Option<Timestamp>) -> Option<Timestamp> {
     let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
     match (report.started_at, job) {
         (Some(start), Some(job)) if is_of_job(start, job) => None,
         (Some(_), None) => None,
+        (None, None) => modified_at,
         (Some(_) | None, job) => job,
     }
 }

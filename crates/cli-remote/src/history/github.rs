@@ -1,7 +1,5 @@
 //! GitHub Actions: the routes of workflow runs, their jobs and their artifacts.
 
-use std::cell::Cell;
-
 use assay_domain::timestamp::Timestamp;
 use serde_json::{Value, json};
 
@@ -21,8 +19,6 @@ pub struct GitHub {
     base: String,
     /// The part of the path that selects a workflow.
     workflow: String,
-    /// Whether the commit at which a branch left the stable one is asked for.
-    asks_merge_bases: Cell<bool>,
 }
 
 impl GitHub {
@@ -38,7 +34,6 @@ impl GitHub {
             requests,
             base: format!("/repos/{repository}"),
             workflow: workflow.map_or(String::new(), |name| format!("/workflows/{name}")),
-            asks_merge_bases: Cell::new(true),
         }
     }
 
@@ -74,9 +69,6 @@ impl GitHub {
         let (Some(base), Some(head)) = (text(run, "/base"), text(run, "/head_sha")) else {
             return Ok(None);
         };
-        if !self.asks_merge_bases.get() {
-            return Ok(None);
-        }
         let path = format!("{}/compare/{base}...{head}?per_page=1", self.base);
         let answer = self.requests.find(&path)?.unwrap_or_default();
         // Once a branch is merged, its head itself is the answer.

@@ -241,7 +241,9 @@ impl Requests {
             .map(|address| http::agent(&address))
         {
             Some(Ok(agent)) => agent,
-            _ => return Err(ureq::Error::BadUri("a storage without encryption".to_owned())),
+            Some(Err(_)) | None => {
+                return Err(ureq::Error::BadUri("a storage without encryption".to_owned()));
+            }
         };
         agent.get(url).call()
     }

@@ -144,7 +144,7 @@ impl Sender {
             Ok(answer) => {
                 match answer.get("effect").and_then(Value::as_str) {
                     Some("unchanged") => counts.unchanged += 1,
-                    _ => counts.stored += 1,
+                    Some(_) | None => counts.stored += 1,
                 }
                 if let Some(before) = self.last.replace(sent) {
                     self.state.add(&before.id)?;

@@ -395,6 +395,7 @@ impl Job {
                     ..RunContext::default()
                 },
                 started_at: report.started_at,
+                modified_at: None,
                 roots: report.roots.clone(),
             },
             content: Content::Past(report),
@@ -423,7 +424,8 @@ impl Job {
                     suite: value("job"),
                     ..RunContext::default()
                 },
-                started_at: Some(modified),
+                started_at: None,
+                modified_at: Some(modified),
                 roots: Vec::new(),
             },
             content: Content::Files(run.files.clone()),

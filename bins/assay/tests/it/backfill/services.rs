@@ -77,7 +77,9 @@ fn gitlab_has_archives_of_jobs_and_a_test_report() {
                    "artifacts": [{"file_type": kind}, {"file_type": "trace"}],
                    "commit": {"message": "Add", "author_name": "Ada"}})
         };
-        let rest = path.strip_prefix("/projects/shop%2Fweb").unwrap();
+        let Some(rest) = path.strip_prefix("/projects/shop%2Fweb") else {
+            return status(404, "");
+        };
         if rest.is_empty() {
             return json(&json!({"default_branch": "main"}));
         }
@@ -152,8 +154,8 @@ fn jenkins_has_branches_artifacts_and_a_test_report() {
         rows,
         [
             "totals > pays,jenkins/jenkins-web-main-1,main,c0ffee,,0,failed",
-            "T > pays,jenkins/jenkins-web-main-2,main,c0ffee,,0,failed",
-            "T > adds,jenkins/jenkins-web-main-2,main,c0ffee,,0,passed",
+            "s > T > pays,jenkins/jenkins-web-main-2,main,c0ffee,,0,failed",
+            "s > T > adds,jenkins/jenkins-web-main-2,main,c0ffee,,0,passed",
         ]
     );
 }
