@@ -1,55 +1,13 @@
-//! The configuration: the length of the window, and the evidence that a flaky verdict requires.
-
-use assay_domain::verdict::ENGINE_WINDOW_DAYS;
+//! The constants of the model: its version, and the evidence that each verdict requires.
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
 pub const ENGINE_VERSION: &str = "10";
 
-/// The engine's configuration.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// The length of the window in days of 24 hours; it ends at `now`.
-    pub window_days: i64,
-    /// The evidence that a flaky verdict requires.
-    pub thresholds: Thresholds,
-}
-
-/// The evidence that a flaky verdict requires.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Thresholds {
-    /// The score that is enough after an incident.
-    pub contradicted_score: f64,
-    /// The score that is enough without an incident.
-    pub episodic_score: f64,
-    /// The number of failing episodes that is required without an incident.
-    pub episodes: u32,
-}
-
-impl Thresholds {
-    /// The default: finds the most flaky tests, at little cost in precision.
-    pub const SENSITIVE: Self = Self {
-        contradicted_score: 0.4,
-        episodic_score: 0.5,
-        episodes: 1,
-    };
-    /// Requires more evidence.
-    pub const CAUTIOUS: Self = Self {
-        contradicted_score: 0.5,
-        episodic_score: 0.7,
-        episodes: 2,
-    };
-}
-
-impl Default for Config {
-    /// The sensitive thresholds over the window of the API.
-    fn default() -> Self {
-        Self {
-            window_days: ENGINE_WINDOW_DAYS,
-            thresholds: Thresholds::SENSITIVE,
-        }
-    }
-}
-
+/// The score of a flaky test with an incident. Chosen with the next one to find the most flaky tests at little cost in
+/// precision.
+pub(crate) const CONTRADICTED_SCORE: f64 = 0.4;
+/// The score of a flaky test without an incident.
+pub(crate) const EPISODIC_SCORE: f64 = 0.5;
 /// With fewer considered runs than this, a test without an incident has insufficient data, unless it fails now.
 pub(crate) const ENOUGH_RUNS: u32 = 5;
 /// The same for a test that had enough runs before.

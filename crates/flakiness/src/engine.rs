@@ -4,12 +4,14 @@ use assay_domain::{
     observation::{Bitmap, History, RunObservations},
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::{DroppedRun, Evidence, Judge, Judgement, Signal, Suspects, Verdict, VerdictStatus},
+    verdict::{
+        DroppedRun, ENGINE_WINDOW_DAYS, Evidence, Judge, Judgement, Signal, Suspects, Verdict, VerdictStatus,
+    },
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::{
-    config::{Config, MASS_FAILURE, NAMED_RUNS},
+    config::{MASS_FAILURE, NAMED_RUNS},
     model::{Outcome, always_passing::AlwaysPassing, background::Background},
     numbers::at,
     participation::{Block, Presence, row::WORDS},
@@ -38,26 +40,33 @@ use crate::{
 /// let empty = History { stable_branch: "main".into(), tests: 0, runs: Vec::new() };
 /// assert!(Engine::default().verdicts(&empty, Timestamp::from_unix_ms(0)).is_empty());
 /// ```
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Engine {
-    config: Config,
+    window_days: i64,
+}
+
+impl Default for Engine {
+    /// An engine that judges the window of the API.
+    fn default() -> Self {
+        Self::with_window(ENGINE_WINDOW_DAYS)
+    }
 }
 
 impl Engine {
-    /// An engine with this configuration; the API uses [`Engine::default`].
-    pub const fn new(config: Config) -> Self {
-        Self { config }
+    /// An engine that judges a window of this many days of 24 hours, which ends at `now`.
+    pub const fn with_window(window_days: i64) -> Self {
+        Self { window_days }
     }
 
-    /// The configuration.
-    pub(crate) const fn config(&self) -> Config {
-        self.config
+    /// The days of the window.
+    pub(crate) const fn window_days(&self) -> i64 {
+        self.window_days
     }
 
     fn judgements(&self, history: &History, now: Timestamp, only: Option<&[TestOrdinal]>) -> Vec<Judgement> {
         let frame = Frame {
             now,
-            window_days: self.config.window_days,
+            window_days: self.window_days,
         };
         let judgement = |judgements: &mut Vec<Judgement>, examination: Examination<'_, '_>| {
             let verdict = examination.verdict();
@@ -81,7 +90,7 @@ impl Engine {
         only: Option<&[TestOrdinal]>,
         conclude: impl Fn(&mut T, Examination<'_, '_>) + Sync,
     ) -> Vec<T> {
-        let from = now.plus_days(-self.config.window_days);
+        let from = now.plus_days(-self.window_days);
         let timeline = Timeline::new(history, (from, now), |observed| observed.is_settled(now));
         let of_passes = || {
             let background = Background::new(&timeline);
@@ -107,7 +116,7 @@ impl Engine {
             repeated: &repeated,
             earlier: earlier.as_ref(),
         };
-        let examiner = || Examiner::new(self.config, &timeline, &background, &always_passing, results);
+        let examiner = || Examiner::new(&timeline, &background, &always_passing, results);
         blocks
             .into_par_iter()
             .map_init(
@@ -240,7 +249,6 @@ struct Results<'t, 'h> {
 
 /// Examines one test after the other, and reuses its memory.
 struct Examiner<'t, 'h> {
-    config: Config,
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     results: Results<'t, 'h>,
@@ -253,14 +261,12 @@ struct Examiner<'t, 'h> {
 
 impl<'t, 'h> Examiner<'t, 'h> {
     fn new(
-        config: Config,
         timeline: &'t Timeline<'h>,
         background: &'t Background,
         always_passing: &'t AlwaysPassing,
         results: Results<'t, 'h>,
     ) -> Self {
         Self {
-            config,
             timeline,
             background,
             results,
@@ -330,7 +336,6 @@ impl<'t, 'h> Examiner<'t, 'h> {
                 Some(earlier) => Calendar::find_in(earlier, test),
                 None => Calendar::find(timeline, background, self.results.failures, test),
             },
-            thresholds: self.config.thresholds,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! It is checked in as `docs/ingest-openapi.json`. The test here fails if it is out of date. This command writes it:
 //!
 //! ```sh
-//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-ingest-http openapi
+//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-http-ingest openapi
 //! ```
 
 mod errors;
@@ -18,14 +18,11 @@ use assay_answers::comment::Comment;
 use assay_domain::{
     decision::{self, DecisionError, ExcusedTest, GateDecision},
     key::KeyKind,
-    owners::OwnersFile,
-    project::NAME_CHARS,
-    renames::RenamesFile,
     rules::RuleViolation,
     run::CiProvider,
 };
 use assay_http::{Fault, Problem};
-use assay_ingest::values::{self, LONGEST_FILE_NAME};
+use assay_ingest::{Bound, UploadField, values::LONGEST_FILE_NAME};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -35,8 +32,7 @@ use crate::{
     comment::CommentRequest,
     decision::DecisionAnswer,
     error::{ErrorBody, IngestError},
-    fields::{self, RERUN_BYTES},
-    limits::CI_BYTES,
+    fields,
     routes::{BASE, COMMENTS, DECISIONS, KEY, KeyAnswer, REPORTS},
 };
 
@@ -50,155 +46,6 @@ repeat a request whose answer was lost.
 - Repeat only 408, 429, 500 and 503, after `Retry-After` if it is present. Every other error would occur again.
 - Answers may get further fields; ignore those that you do not know.";
 
-/// A field of an upload: name, description and example.
-struct Field(&'static str, &'static str, &'static str);
-
-/// The fields, in the order of the documentation.
-const FIELDS: [Field; 34] = [
-    Field(
-        "runKey",
-        "The key that all parts of one run share, such as the build's id. No other run may have it.",
-        "build-812",
-    ),
-    Field("shard", "The shard of this report: number and total.", "2/5"),
-    Field(
-        "suite",
-        "A name that separates several runs of one build; each suite of a build is a run.",
-        "e2e",
-    ),
-    Field(
-        "attempt",
-        "The attempt of the command in its job, from 1. A later attempt continues what failed in the one before.",
-        "2",
-    ),
-    Field(
-        "replace",
-        "`true`: the report replaces what is stored for its run and shard. Without it, nothing is replaced.",
-        "false",
-    ),
-    Field(
-        "rerun",
-        "A JSON array of at most 200 tests, each with `name` and `filePath`: the report is a rerun of these by a gate, and only their results are stored.",
-        "[{\"name\": \"cart > pays\", \"filePath\": \"cart.test.ts\"}]",
-    ),
-    Field(
-        "retriesAsAttempts",
-        "`true`: results of one name in a file are attempts of one test, for a tool whose retries the report does not mark.",
-        "true",
-    ),
-    Field(
-        "skipCached",
-        "`true`: files whose tests began more than 24 hours from the upload are left out. By default they get its time.",
-        "true",
-    ),
-    Field("branch", "The branch.", "main"),
-    Field(
-        "commit",
-        "The commit.",
-        "4be1d0c7f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0",
-    ),
-    Field(
-        "testedRevision",
-        "The tested revision, if it differs from the commit: for a merge commit of a pull request, its head.",
-        "0a1b2c3",
-    ),
-    Field(
-        "mergeBase",
-        "The commit at which the branch left the stable branch. What changed is judged against a run at or before it.",
-        "9c70fe604be1d0c7f0f0f0f0f0f0f0f0f0f0f0f0",
-    ),
-    Field("message", "The commit's message.", "Round totals half up"),
-    Field("author", "The commit's author.", "Ada"),
-    Field("pullRequest", "The pull request's number, from 1.", "7"),
-    Field("pullRequestTitle", "Its title.", "Round totals"),
-    Field("provider", "The CI service.", "github-actions"),
-    Field(
-        "runUrl",
-        "The page of the CI run, an address of http or https. The pages link to it.",
-        "https://github.com/shop/web/actions/runs/7",
-    ),
-    Field(
-        "startedAt",
-        "The start of the run, in RFC 3339. By default the start in the report, else the time of the upload.",
-        "2026-11-20T10:00:00Z",
-    ),
-    Field(
-        "durationMs",
-        "The duration of the run, in whole milliseconds.",
-        "1500",
-    ),
-    Field(
-        "format",
-        "The reports' format, or `auto`, which recognizes the format of each file.",
-        "junit",
-    ),
-    Field(
-        "root",
-        "The checkout's folder as the reports write it. It is removed from the paths.",
-        "/home/runner/work/shop",
-    ),
-    Field(
-        "ci",
-        "JSON: values of CI's variables. `job`, `jobId`, `runner` and `attempt` identify the sender. `sources` lists [value, variable].",
-        r#"{"provider": "github-actions", "job": "test", "jobId": "1001", "runner": "runner-1", "attempt": 1, "sources": [["branch", "GITHUB_REF_NAME"]]}"#,
-    ),
-    Field(
-        "knownFiles",
-        "The checkout's files, one path per line. They give files to tests of reports that name only classes.",
-        "src/totals.test.ts\nsrc/test/java/org/shop/OrderTest.java",
-    ),
-    Field(
-        "artifactsUrl",
-        "Where CI keeps the files that the reports name: an address of http or https with `{path}` for a file's path.",
-        "https://ci.example.org/artifacts/812/{path}",
-    ),
-    Field(
-        "owners",
-        "The text of the checkout's owners file, in the grammar of CODEOWNERS. It takes effect from a trusted run of the stable branch that is of no pull request. An empty text takes all owners away.",
-        "/web/ @org/web",
-    ),
-    Field(
-        "ownersPath",
-        "The owners file's path in the checkout.",
-        ".github/CODEOWNERS",
-    ),
-    Field(
-        "ownersFiles",
-        "All files of the checkout, one path per line, by which a report's shorter path is found. Without them paths count from the root.",
-        "web/src/cart.test.ts\nREADME.md",
-    ),
-    Field(
-        "renames",
-        "The text of the checkout's renames file. It takes effect like the owners file. An empty text undoes all renames.",
-        "2026-11-27 file src/old/ -> src/new/",
-    ),
-    Field(
-        "project",
-        "Name or id of the project that the key must belong to. Any other project is refused.",
-        "web",
-    ),
-    Field(
-        "dryRun",
-        "`true`: the report is read and answered, but not stored.",
-        "false",
-    ),
-    Field(
-        "judgement",
-        "For a run of the past, with a key for such runs. `later`: the project is judged by a later upload. `silent`: it is judged, and no message is sent about it.",
-        "later",
-    ),
-    Field(
-        "failures",
-        "`true`: the answer includes the causes of this report's failures.",
-        "true",
-    ),
-    Field(
-        "utcOffset",
-        "The offset from UTC of the machine that ran the tests. It applies to times of reports that have no zone.",
-        "+09:00",
-    ),
-];
-
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test is a program")]
 fn the_checked_in_description_equals_the_generated_one() {
@@ -211,37 +58,36 @@ fn the_checked_in_description_equals_the_generated_one() {
     let checked_in: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     assert!(
         checked_in == document,
-        "docs/ingest-openapi.json is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-ingest-http openapi"
+        "docs/ingest-openapi.json is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-http-ingest openapi"
     );
 }
 
 #[test]
-fn every_field_is_described_and_its_example_is_one() {
-    let described: BTreeSet<_> = FIELDS.iter().map(|field| field.0).collect();
-    assert_eq!(described, fields::NAMES.into());
+fn the_example_of_every_field_is_a_value() {
     let mut raw = fields::RawFields::default();
-    for Field(name, _, example) in FIELDS {
-        raw.add(name, example.as_bytes().to_vec()).unwrap();
+    for field in UploadField::ALL {
+        raw.add(*field, field.example().as_bytes().to_vec()).unwrap();
     }
     fields::Fields::try_from(raw).unwrap();
 }
 
 #[test]
 fn every_text_may_be_as_long_as_described_and_no_longer() {
-    let parsed = |name: &str, length| {
-        let beginning = if name == "runUrl" { "https://" } else { "" };
+    let parsed = |field: UploadField, length| {
+        let beginning = if field == UploadField::RunUrl {
+            "https://"
+        } else {
+            ""
+        };
         let mut raw = fields::RawFields::default();
-        raw.add(name, format!("{beginning:a<length$}").into_bytes())?;
+        raw.add(field, format!("{beginning:a<length$}").into_bytes())?;
         fields::Fields::try_from(raw)
     };
-    for field in &FIELDS {
-        // These two are checked while they arrive.
-        if let (Some(most), false) = (
-            field.most(),
-            ["ci", "knownFiles", "owners", "ownersFiles", "renames", "rerun"].contains(&field.0),
-        ) {
-            assert!(parsed(field.0, most).is_ok(), "{}", field.0);
-            assert!(parsed(field.0, most + 1).is_err(), "{}", field.0);
+    for field in UploadField::ALL {
+        // Bounds in bytes are checked while the value arrives.
+        if let Bound::Chars(most) = field.bound() {
+            assert!(parsed(*field, most).is_ok(), "{field}");
+            assert!(parsed(*field, most + 1).is_err(), "{field}");
         }
     }
 }
@@ -283,8 +129,8 @@ fn the_page_has_every_route_field_and_code() {
     let page = fs::read_to_string(docs("ingest.md")).unwrap();
     assert!(page.contains("](ingest-openapi.json)"));
     let named = |word: &str| page.contains(&format!("`{word}`")) || page.contains(&format!(" {word}`"));
-    for Field(name, ..) in FIELDS {
-        assert!(named(name), "the field {name}");
+    for field in UploadField::ALL {
+        assert!(named(field.name()), "the field {field}");
     }
     for (error, _) in errors() {
         assert!(named(error.code()), "the code {}", error.code());
@@ -334,7 +180,7 @@ fn store_reports() -> Value {
     let multipart = json!({
         "schema": {
             "type": "object",
-            "properties": FIELDS.iter().map(|field| (field.0.to_owned(), field.schema())).chain([(
+            "properties": UploadField::ALL.iter().map(|field| (field.name().to_owned(), field_schema(*field))).chain([(
                 "report".to_owned(),
                 json!({
                     "type": "array", "minItems": 1, "items": {"type": "string", "contentMediaType": "application/octet-stream"},
@@ -362,8 +208,8 @@ fn store_reports() -> Value {
         "summary": "Store the reports of a run, or of one shard of it",
         "description": "As `multipart/form-data`, fields are parts and each part with a file name is a report. With any other \
             content type the body is one report, and the fields are query parameters.",
-        "parameters": FIELDS.iter().map(|field| json!({
-            "name": field.0, "in": "query", "required": false, "schema": field.schema(),
+        "parameters": UploadField::ALL.iter().map(|field| json!({
+            "name": field.name(), "in": "query", "required": false, "schema": field_schema(*field),
             "description": "Only if the body is one report.",
         })).chain([json!({
             "name": "Content-Encoding", "in": "header", "required": false,
@@ -464,49 +310,56 @@ fn describe_key() -> Value {
     })
 }
 
-impl Field {
-    /// The longest value in characters, unless the field's kind determines it.
-    fn most(&self) -> Option<usize> {
-        match self.0 {
-            "branch" | "project" => Some(NAME_CHARS),
-            "runKey" => Some(400),
-            "suite" | "commit" | "testedRevision" | "author" | "pullRequestTitle" => Some(500),
-            "root" | "runUrl" => Some(values::LONGEST_FIELD),
-            "message" => Some(values::LONGEST_MESSAGE),
-            "ci" => Some(CI_BYTES),
-            "knownFiles" => Some(values::MOST_KNOWN_FILE_BYTES),
-            "owners" => Some(OwnersFile::MOST_TEXT_BYTES),
-            "renames" => Some(RenamesFile::MOST_TEXT_BYTES),
-            "rerun" => Some(RERUN_BYTES),
-            "ownersFiles" => Some(OwnersFile::MOST_FILES_BYTES),
-            "ownersPath" => Some(OwnersFile::LONGEST_PATH),
-            _ => None,
+fn field_schema(field: UploadField) -> Value {
+    let mut schema = json!({
+        "type": "string", "minLength": 1, "description": field.description(), "examples": [field.example()],
+    });
+    if let Bound::Chars(most) | Bound::Bytes(most) = field.bound() {
+        schema["maxLength"] = most.into();
+    }
+    let providers: Value = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect();
+    let keywords: [(&[UploadField], &str, Value); 9] = [
+        (&[UploadField::StartedAt], "format", json!("date-time")),
+        (
+            &[
+                UploadField::DryRun,
+                UploadField::Failures,
+                UploadField::RetriesAsAttempts,
+                UploadField::SkipCached,
+            ],
+            "enum",
+            json!(["true", "false"]),
+        ),
+        (&[UploadField::Provider], "enum", providers),
+        (&[UploadField::Judgement], "enum", json!(["later", "silent"])),
+        (&[UploadField::MergeBase], "pattern", json!("^[0-9A-Fa-f]{7,64}$")),
+        (
+            &[UploadField::UtcOffset],
+            "pattern",
+            json!("^(Z|[+-][0-9]{2}:[0-9]{2})$"),
+        ),
+        (
+            &[UploadField::PullRequest, UploadField::DurationMs],
+            "pattern",
+            json!("^[0-9]+$"),
+        ),
+        (
+            &[UploadField::Owners, UploadField::Renames],
+            "minLength",
+            json!(0),
+        ),
+        (
+            &[UploadField::Ci, UploadField::Rerun],
+            "contentMediaType",
+            json!("application/json"),
+        ),
+    ];
+    for (fields, keyword, value) in keywords {
+        if fields.contains(&field) {
+            schema[keyword] = value;
         }
     }
-
-    fn schema(&self) -> Value {
-        let Self(name, description, example) = *self;
-        let mut schema =
-            json!({"type": "string", "minLength": 1, "description": description, "examples": [example]});
-        if let Some(most) = self.most() {
-            schema["maxLength"] = most.into();
-        }
-        match name {
-            "startedAt" => schema["format"] = "date-time".into(),
-            "dryRun" | "failures" | "retriesAsAttempts" | "skipCached" => {
-                schema["enum"] = json!(["true", "false"])
-            }
-            "judgement" => schema["enum"] = json!(["later", "silent"]),
-            "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
-            "mergeBase" => schema["pattern"] = "^[0-9A-Fa-f]{7,64}$".into(),
-            "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
-            "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
-            "owners" | "renames" => schema["minLength"] = 0.into(),
-            "ci" | "rerun" => schema["contentMediaType"] = "application/json".into(),
-            _ => {}
-        }
-        schema
-    }
+    schema
 }
 
 fn answer(description: &str, schema: &str) -> Value {

@@ -6,7 +6,6 @@
 
 use std::path::PathBuf;
 
-use assay_flakiness::Thresholds;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod bisect;
@@ -32,7 +31,6 @@ mod score;
 mod simulate;
 mod slower;
 mod truth;
-mod weeks;
 mod world;
 mod young;
 
@@ -57,21 +55,12 @@ enum Command {
         /// Also print recall by true rate, precision by score and the errors by kind of test.
         #[arg(long)]
         rates: bool,
-        /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
-        #[arg(long, value_parser = thresholds, default_value = "0.4,0.5,1")]
-        thresholds: Thresholds,
     },
     /// Count the runs from the onset of a flake or a breakage to its verdict.
     Latency {
         /// The populations; S1 and S2 by default.
         #[arg(long, value_delimiter = ',', value_enum)]
         population: Vec<population::Name>,
-        /// A project is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-    },
-    /// Judge simulated projects in which branches break tests and outages last for hours.
-    Weeks {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
@@ -166,9 +155,6 @@ enum Command {
         /// New failures of a run from which on its contradictions prove nothing of a test.
         #[arg(long, default_value_t = real::CROWD)]
         crowd: u32,
-        /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
-        #[arg(long, value_parser = thresholds, default_value = "0.4,0.5,1")]
-        thresholds: Thresholds,
     },
 }
 
@@ -180,28 +166,12 @@ enum Format {
     Dask,
 }
 
-fn thresholds(text: &str) -> Result<Thresholds, String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let [contradicted, episodic, episodes] = parts.as_slice() else {
-        return Err("expected two scores and a count, such as 0.4,0.5,1".to_owned());
-    };
-    let score = |text: &str| text.parse::<f64>().map_err(|error| error.to_string());
-    Ok(Thresholds {
-        contradicted_score: score(contradicted)?,
-        episodic_score: score(episodic)?,
-        episodes: episodes
-            .parse()
-            .map_err(|_| format!("expected a whole number of episodes, not {episodes:?}"))?,
-    })
-}
-
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Simulate {
             population,
             seeds,
             rates,
-            thresholds,
         } => {
             let names = if population.is_empty() {
                 population::Name::value_variants().to_vec()
@@ -209,7 +179,7 @@ fn main() -> anyhow::Result<()> {
                 population
             };
             for name in names {
-                println!("{}", simulate::table(name, &seeds, rates, thresholds));
+                println!("{}", simulate::table(name, &seeds, rates));
             }
         }
         Command::Latency { population, seeds } => {
@@ -222,7 +192,6 @@ fn main() -> anyhow::Result<()> {
                 println!("{}", latency::table(name, &seeds));
             }
         }
-        Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Young { seeds, budget } => print!("{}", young::table(&seeds, budget)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
@@ -247,13 +216,12 @@ fn main() -> anyhow::Result<()> {
             stable_branch,
             all,
             crowd,
-            thresholds,
         } => {
             let (history, names) = match format {
                 Format::Csv => load::csv(&path, &stable_branch)?,
                 Format::Dask => load::dask(&path)?,
             };
-            println!("{}", real::table(&history, all, crowd, thresholds));
+            println!("{}", real::table(&history, all, crowd));
             println!("{}", daily::table(&history, &names, all));
         }
     }

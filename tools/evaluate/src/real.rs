@@ -8,7 +8,7 @@ use std::{
 };
 
 use assay_flakiness::{
-    Config, Engine, Thresholds,
+    Engine,
     domain::{
         observation::History,
         timestamp::Timestamp,
@@ -28,8 +28,11 @@ pub(crate) const CROWD: u32 = 12;
 /// A failure after a longer streak is not new.
 const FRESH: u32 = 3;
 
+/// The engine's score of a flaky test with an incident.
+const CONTRADICTED_SCORE: f64 = 0.4;
+
 /// Judges every window of the later half of a history (or of `all` of it).
-pub(crate) fn table(history: &History, all: bool, crowd: u32, thresholds: Thresholds) -> String {
+pub(crate) fn table(history: &History, all: bool, crowd: u32) -> String {
     let times = || history.runs.iter().map(|run| run.run.started_at);
     let (Some(first), Some(last)) = (times().min(), times().max()) else {
         return "no runs\n".to_owned();
@@ -37,14 +40,7 @@ pub(crate) fn table(history: &History, all: bool, crowd: u32, thresholds: Thresh
     let hidden = without_revisions(history);
     let crowds = crowds(history, crowd);
     let middle = Timestamp::from_unix_ms(i64::midpoint(first.unix_ms(), last.unix_ms()));
-    let mut report = Report {
-        engine: Engine::new(Config {
-            thresholds,
-            ..Config::default()
-        }),
-        contradicted_score: thresholds.contradicted_score,
-        ..Report::default()
-    };
+    let mut report = Report::default();
     let mut end = first.plus_days(14);
     while end <= last {
         if all || end.plus_days(-14) >= middle {
@@ -57,9 +53,6 @@ pub(crate) fn table(history: &History, all: bool, crowd: u32, thresholds: Thresh
 
 #[derive(Default)]
 struct Report {
-    engine: Engine,
-    /// The engine's threshold after an incident.
-    contradicted_score: f64,
     full: Calls,
     hidden: Calls,
     rivals: [Calls; Rival::ALL.len()],
@@ -70,6 +63,16 @@ struct Report {
     verdicts: BTreeMap<&'static str, u32>,
 }
 
+/// Whether the engine has signals of a flaky test, with any verdict.
+fn is_flaky(verdict: &Verdict) -> bool {
+    let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
+        .iter()
+        .any(|signal| verdict.signals.contains(signal));
+    verdict.status == VerdictStatus::Flaky
+        || verdict.signals.contains(&Signal::FailureRateFlaky)
+        || (contradicted && verdict.figures.flake_score >= CONTRADICTED_SCORE)
+}
+
 impl Report {
     fn judge(
         &mut self,
@@ -78,7 +81,7 @@ impl Report {
         crowds: &BTreeSet<(usize, u32)>,
         end: Timestamp,
     ) {
-        let engine = self.engine;
+        let engine = Engine::default();
         let by_ordinal = |verdicts: Vec<Verdict>| -> BTreeMap<u32, Verdict> {
             verdicts
                 .into_iter()
@@ -95,9 +98,8 @@ impl Report {
             *self.verdicts.entry(verdict.status.as_str()).or_default() += 1;
             let is_crowd = |result: &&TestResult| crowds.contains(&(result.run, test));
             if let Some(truth) = truth(results, |result| is_crowd(&result)) {
-                self.full.add(self.is_flaky(verdict), truth);
-                let is_flaky = without.get(&test).is_some_and(|verdict| self.is_flaky(verdict));
-                self.hidden.add(is_flaky, truth);
+                self.full.add(is_flaky(verdict), truth);
+                self.hidden.add(without.get(&test).is_some_and(is_flaky), truth);
                 for (calls, rival) in self.rivals.iter_mut().zip(Rival::ALL) {
                     calls.add(rival.is_flaky(results, &outages), truth);
                 }
@@ -141,17 +143,7 @@ impl Report {
         ] {
             self.forward.entry(name).or_default().push((score, recurs));
         }
-        self.recurring.add(self.is_flaky(verdict), recurs);
-    }
-
-    /// Whether the engine has signals of a flaky test, with any verdict.
-    fn is_flaky(&self, verdict: &Verdict) -> bool {
-        let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
-            .iter()
-            .any(|signal| verdict.signals.contains(signal));
-        verdict.status == VerdictStatus::Flaky
-            || verdict.signals.contains(&Signal::FailureRateFlaky)
-            || (contradicted && verdict.figures.flake_score >= self.contradicted_score)
+        self.recurring.add(is_flaky(verdict), recurs);
     }
 
     fn text(&self) -> String {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use assay_flakiness::{
-    Config, Engine, Thresholds,
+    Engine,
     domain::{
         observation::History,
         timestamp::Timestamp,
@@ -53,9 +53,8 @@ impl Row {
 }
 
 /// Simulates a population and judges it.
-pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Thresholds) -> String {
-    let engines = [("engine", thresholds), ("engine, cautious", Thresholds::CAUTIOUS)];
-    let mut rows: Vec<(&str, Row)> = engines.iter().map(|(name, _)| (*name, Row::default())).collect();
+pub(crate) fn table(name: Name, seeds: &[u64], rates: bool) -> String {
+    let mut rows: Vec<(&str, Row)> = vec![("engine", Row::default())];
     rows.extend(Rival::ALL.iter().map(|rival| (rival.name(), Row::default())));
     let mut by_rate = RATES.map(|rate| (rate, Calls::default()));
     let mut bands = [(0_u32, 0_u32); 4];
@@ -70,39 +69,32 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
             .collect();
         for day in JUDGED_DAYS {
             let now = time(day);
-            let called = engines.map(|(_, thresholds)| statuses(&world.history, now, thresholds));
+            let called = statuses(&world.history, now);
             let outages = outages(&world.history, now);
             let results = by_test(&world.history, now.plus_days(-14), now);
             for (ordinal, (test, results)) in world.tests.iter().zip(&results).enumerate() {
                 let truth = test.truth_at(day, &stable_runs);
-                let calls = called
-                    .iter()
-                    .map(|called| called.get(ordinal).copied().flatten().map(|(status, _)| status));
+                let judged = called.get(ordinal).copied().flatten();
+                let call = judged.map(|(status, _)| status);
                 let rivals = Rival::ALL
                     .iter()
                     .map(|rival| Some(rival_status(*rival, results, &outages)));
-                for ((_, row), call) in rows.iter_mut().zip(calls.chain(rivals)) {
+                for ((_, row), call) in rows.iter_mut().zip(std::iter::once(call).chain(rivals)) {
                     row.add(test, truth, call);
                 }
-                let sensitive = called
-                    .first()
-                    .and_then(|called| called.get(ordinal).copied().flatten());
                 let visible = results
                     .iter()
                     .filter(|result| (result.failed || result.recovered) && !outages.contains(&result.run));
-                breakdown.add(test, truth, sensitive.map(|(status, _)| status), visible.count());
+                breakdown.add(test, truth, call, visible.count());
                 if let Nature::Flaky { rate, from: 0.0, .. } = test.nature
                     && truth == Truth::Flaky
                     && !test.sparse
                     && let Some((_, calls)) = by_rate.iter_mut().find(|(true_rate, _)| *true_rate == rate)
                 {
-                    calls.add(
-                        sensitive.is_some_and(|(status, _)| status == VerdictStatus::Flaky),
-                        true,
-                    );
+                    calls.add(call == Some(VerdictStatus::Flaky), true);
                 }
                 if let Some((_, score)) =
-                    sensitive.filter(|_| truth != Truth::Ambiguous && truth != Truth::Broken)
+                    judged.filter(|_| truth != Truth::Ambiguous && truth != Truth::Broken)
                 {
                     let band = [0.5, 0.7, 0.9].iter().filter(|bound| score >= **bound).count();
                     if let Some(band) = bands.get_mut(band) {
@@ -116,13 +108,9 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
     render(name, &rows, rates.then_some((by_rate, bands, breakdown)))
 }
 
-fn statuses(history: &History, now: Timestamp, thresholds: Thresholds) -> Vec<Option<(VerdictStatus, f64)>> {
-    let engine = Engine::new(Config {
-        thresholds,
-        ..Config::default()
-    });
+fn statuses(history: &History, now: Timestamp) -> Vec<Option<(VerdictStatus, f64)>> {
     let mut statuses = vec![None; usize::try_from(history.tests).unwrap_or(0)];
-    for verdict in engine.verdicts(history, now) {
+    for verdict in Engine::default().verdicts(history, now) {
         let place = usize::try_from(verdict.test)
             .ok()
             .and_then(|test| statuses.get_mut(test));

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
     net::SocketAddr,
     process::{Command, Stdio},
 };
@@ -62,7 +61,8 @@ impl Stack {
     /// The programs over this database, with a server without a rate limit.
     pub fn serve(database: TestDatabase) -> Self {
         let mut stack = Self::over(database);
-        stack.server = Some(stack.another_server(&[("ASSAY_RATE_LIMIT", "0")]));
+        let settings = [("RUST_LOG", "warn"), ("ASSAY_RATE_LIMIT", "0")];
+        stack.server = Some(Server::start_with(&stack.url, &settings));
         stack
     }
 
@@ -75,33 +75,18 @@ impl Stack {
         self.server.as_ref().expect("only the first world is not served")
     }
 
-    /// Another server over the same database.
-    pub fn another_server(&self, settings: &[(&str, &str)]) -> Server {
-        Server::start_with(&self.url, &[&[("RUST_LOG", "warn")], settings].concat())
-    }
-
     /// Runs `assay` with these arguments and variables.
-    pub fn assay(
-        &self,
-        arguments: &[String],
-        variables: &BTreeMap<String, String>,
-        input: &[u8],
-    ) -> CommandOutput {
+    pub fn assay(&self, arguments: &[String], variables: &BTreeMap<String, String>) -> CommandOutput {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut command: Command = self.cli.command(&arguments);
-        let mut child = command
+        let output = command
             .env("HOME", self.folder.path())
             .env("RUST_LOG", "warn")
             .envs(variables)
             .current_dir(self.folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .stdin(Stdio::null())
+            .output()
             .expect("assay starts");
-        // A command that reads no input may have exited already.
-        let _sent = child.stdin.take().unwrap().write_all(input);
-        let output = child.wait_with_output().unwrap();
         CommandOutput {
             status: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -109,19 +94,9 @@ impl Stack {
         }
     }
 
-    /// Runs `assay … --json`, which must succeed, and parses its output.
+    /// Runs `assay-admin … --json`, which must succeed, and parses its output.
     pub fn run_json(&self, arguments: &[&str]) -> Value {
-        let output = self.command(arguments);
-        assert_eq!(output.status, 0, "assay {arguments:?}: {}", output.err);
-        serde_json::from_str(&output.out)
-            .unwrap_or_else(|_| panic!("assay {arguments:?} printed {}", output.out))
-    }
-
-    /// Runs `assay … --json` without variables or input.
-    pub fn command(&self, arguments: &[&str]) -> CommandOutput {
-        let mut all: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        all.push("--json".to_owned());
-        self.assay(&all, &BTreeMap::new(), b"")
+        self.cli.json(arguments)
     }
 
     /// Runs `assay-notify` once with a target for all projects and events.
@@ -134,11 +109,6 @@ impl Stack {
         let path = self.folder.path().join(name);
         fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
-    }
-
-    /// The database, for changes that no command can make, such as an expired key.
-    pub fn database(&self) -> &TestDatabase {
-        self.database.as_ref().expect("this stack created its database")
     }
 
     /// The database alone.

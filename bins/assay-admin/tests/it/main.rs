@@ -13,7 +13,6 @@ use assay_testkit::{pty, timed_junit as junit};
 
 mod administration;
 mod doctor;
-mod hostile;
 mod import;
 mod private;
 mod prune;

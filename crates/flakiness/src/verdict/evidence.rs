@@ -9,7 +9,9 @@ use assay_domain::{
 
 use crate::{
     config::ENGINE_VERSION,
-    config::{BROKEN, EXCESS_FLIPS, NAMED_RUNS, STREAK, UNRELATED_BRANCHES, VARIANT_FAILURES},
+    config::{
+        BROKEN, EPISODIC_SCORE, EXCESS_FLIPS, NAMED_RUNS, STREAK, UNRELATED_BRANCHES, VARIANT_FAILURES,
+    },
     numbers::{at, count},
     participation::Presence,
     verdict::{
@@ -118,10 +120,7 @@ fn value(failed_test: &FailedTest<'_, '_>, signal: Signal) -> (f64, f64) {
                 1.0 / considered,
             )
         }
-        Signal::FailureRateFlaky => (
-            failed_test.findings.belief.flake_score,
-            failed_test.thresholds.episodic_score,
-        ),
+        Signal::FailureRateFlaky => (failed_test.findings.belief.flake_score, EPISODIC_SCORE),
         Signal::FlipRate => {
             // The rate at which two flips would remain beyond those that a breakage and a fix explain, chain by chain.
             let pairs = real(failed_test.test_counts.column.pairs.max(1));

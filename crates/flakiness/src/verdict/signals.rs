@@ -3,7 +3,10 @@
 use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
-    config::{CONCLUSIVE_STREAK, EXCESS_FLIPS, UNRELATED_BRANCHES, VARIANT_FAILURES},
+    config::{
+        CONCLUSIVE_STREAK, CONTRADICTED_SCORE, EPISODIC_SCORE, EXCESS_FLIPS, UNRELATED_BRANCHES,
+        VARIANT_FAILURES,
+    },
     numbers::count,
     verdict::{chain_counts::FailingEnd, status::FailedTest},
 };
@@ -64,9 +67,7 @@ fn is_active(
 
 /// Whether the test fails in episodes that a breakage and its fix do not explain.
 fn is_episodic(failed_test: &FailedTest<'_, '_>) -> bool {
-    failed_test.findings.chain_counts.episodes >= failed_test.thresholds.episodes
-        && failed_test.closed_episodes() > 0
-        && failed_test.findings.belief.flake_score >= failed_test.thresholds.episodic_score
+    failed_test.closed_episodes() > 0 && failed_test.findings.belief.flake_score >= EPISODIC_SCORE
 }
 
 /// Whether the calendar decides when the test fails, and not the code.
@@ -91,9 +92,7 @@ pub(crate) fn broken_reason(failed_test: &FailedTest<'_, '_>) -> Signal {
 
 /// The deciding signal for flaky, if any: the more frequent kind of incident, else the episodes.
 pub(crate) fn flaky_reason(failed_test: &FailedTest<'_, '_>) -> Option<Signal> {
-    if failed_test.incidents() > 0
-        && failed_test.findings.belief.flake_score >= failed_test.thresholds.contradicted_score
-    {
+    if failed_test.incidents() > 0 && failed_test.findings.belief.flake_score >= CONTRADICTED_SCORE {
         let by_retry =
             failed_test.findings.runs.recovered >= failed_test.findings.chain_counts.contradictions;
         return Some(if by_retry {

@@ -6,7 +6,6 @@ use assay_domain::{
 };
 
 use crate::{
-    config::Thresholds,
     numbers::share,
     participation::Presence,
     verdict::{calendar::Calendar, explanation, findings::Findings, signals, test_counts::TestCounts},
@@ -23,8 +22,6 @@ pub(crate) struct FailedTest<'a, 'h> {
     pub(crate) findings: &'a Findings,
     /// The days or the time of the day in which all failures lie.
     pub(crate) calendar: Option<Calendar>,
-    /// The evidence that a flaky verdict requires.
-    pub(crate) thresholds: Thresholds,
 }
 
 impl FailedTest<'_, '_> {

@@ -50,6 +50,14 @@ impl<'a, Row> SqlStatement<'a, Row> {
         }
     }
 
+    /// A statement whose text has `{}` for each of these lists of pieces, in their order.
+    pub(crate) fn filled(sql: &'static str, pieces: &[&[Part<'a>]]) -> Self {
+        let mut texts = sql.split("{}");
+        let beginning = Self::new(texts.next().unwrap_or_default());
+        let with_next = |statement: Self, (pieces, text): (&&[Part<'a>], _)| statement.all(pieces).sql(text);
+        pieces.iter().zip(texts).fold(beginning, with_next)
+    }
+
     /// Appends SQL.
     #[must_use]
     pub(crate) fn sql(mut self, sql: &'static str) -> Self {

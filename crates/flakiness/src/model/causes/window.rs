@@ -95,7 +95,7 @@ impl Diagnose for Engine {
         knowledge: Knowledge,
         now: Timestamp,
     ) -> (Timestamp, Timestamp) {
-        let days = self.config().window_days;
+        let days = self.window_days();
         let until = match knowledge {
             Knowledge::AtTheTime => started,
             Knowledge::Hindsight => started.plus_days(days).min(now).max(started),
@@ -133,7 +133,7 @@ impl Engine {
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Vec<FailureCause> {
-        let from = now.plus_days(-self.config().window_days);
+        let from = now.plus_days(-self.window_days());
         match knowledge {
             Knowledge::Hindsight => WindowModel::new(history, texts, from, now).causes(|_| true),
             Knowledge::AtTheTime => {
