@@ -26,6 +26,7 @@
 )]
 
 pub mod analyze;
+pub mod badinput;
 pub mod checks;
 pub mod clock;
 pub mod comparison;
@@ -33,8 +34,12 @@ pub mod dice;
 pub mod generated_world;
 pub mod generator;
 pub mod habits;
+pub mod hostile;
 pub mod http;
 pub mod importer;
+pub mod keys;
+pub mod lifetimes;
+pub mod limit;
 pub mod oracle;
 pub mod playwright;
 pub mod stack;

@@ -61,9 +61,13 @@ impl Stack {
     /// The programs over this database, with a server without a rate limit.
     pub fn serve(database: TestDatabase) -> Self {
         let mut stack = Self::over(database);
-        let settings = [("RUST_LOG", "warn"), ("ASSAY_RATE_LIMIT", "0")];
-        stack.server = Some(Server::start_with(&stack.url, &settings));
+        stack.server = Some(stack.another_server(&[("ASSAY_RATE_LIMIT", "0")]));
         stack
+    }
+
+    /// Another server over the same database.
+    pub fn another_server(&self, settings: &[(&str, &str)]) -> Server {
+        Server::start_with(&self.url, &[&[("RUST_LOG", "warn")], settings].concat())
     }
 
     /// The address of the API on the server without a limit.
@@ -87,11 +91,17 @@ impl Stack {
             .stdin(Stdio::null())
             .output()
             .expect("assay starts");
-        CommandOutput {
-            status: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        CommandOutput::from(output)
+    }
+
+    /// Runs `assay-admin`.
+    pub fn command(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.cli.command(arguments).output().expect("assay-admin starts"))
+    }
+
+    /// The database.
+    pub fn database(&self) -> &TestDatabase {
+        self.database.as_ref().expect("a world has its own database")
     }
 
     /// Runs `assay-admin … --json`, which must succeed, and parses its output.
@@ -119,5 +129,15 @@ impl Stack {
     /// The server's log.
     pub fn log(&self) -> String {
         self.server().log()
+    }
+}
+
+impl From<std::process::Output> for CommandOutput {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 }

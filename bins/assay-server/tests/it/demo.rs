@@ -274,7 +274,7 @@ fn documents_show_answers_of_the_demonstration(demo: &Demonstration) {
 
     let mut flaky = ask("flaky?perPage=10&explain=true");
     let mut shown = example(include_str!(
-        "../../../../crates/http-api/src/openapi/examples/flaky.json"
+        "../../../../crates/http-api/src/routes/examples/flaky.json"
     ));
     let name = shown["tests"][0]["testName"].clone();
     let tests = flaky["tests"].as_array_mut().unwrap();
@@ -282,7 +282,7 @@ fn documents_show_answers_of_the_demonstration(demo: &Demonstration) {
     let path = format!("tests/{}/status", escape(name.as_str().unwrap()));
     let mut verdict = ask(&path);
     let mut shown_verdict = example(include_str!(
-        "../../../../crates/http-api/src/openapi/examples/verdict.json"
+        "../../../../crates/http-api/src/routes/examples/verdict.json"
     ));
     for (answer, shown) in [(&mut flaky, &mut shown), (&mut verdict, &mut shown_verdict)] {
         without_ids_and_times(answer);

@@ -1,6 +1,8 @@
 //! The programs agree with the oracle: every field of every route, over the whole world.
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests end by panics")]
 
+mod topics;
+
 use assay_oracle::{
     GeneratedWorld, analyze,
     checks::{self, ProjectChecks},

@@ -6,18 +6,18 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::json::{Fields, each_object, fields, fields_mut, list, object, texts};
+use crate::json::{Fields, each_object, fields, fields_mut, list, object, texts};
 
 /// Fields that are present only on request, by schema. Every other field is always present.
 const OPTIONAL_FIELDS: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
 
 /// Registers a type and every type in it. Returns its name.
-pub(crate) type Register = fn(&mut NamedSchemas) -> String;
+pub type Register = fn(&mut NamedSchemas) -> String;
 
 /// Types by name, as their derived schemas describe them.
-pub(crate) type NamedSchemas = Vec<(String, RefOr<Schema>)>;
+pub type NamedSchemas = Vec<(String, RefOr<Schema>)>;
 
-pub(crate) fn register<T: ToSchema>(named_schemas: &mut NamedSchemas) -> String {
+pub fn register<T: ToSchema>(named_schemas: &mut NamedSchemas) -> String {
     T::schemas(named_schemas);
     named_schemas.push((T::name().into_owned(), T::schema()));
     T::name().into_owned()
@@ -25,7 +25,7 @@ pub(crate) fn register<T: ToSchema>(named_schemas: &mut NamedSchemas) -> String 
 
 /// The schemas of the document, by name. Completes the derived ones, and inlines those that only mirror the structure
 /// of the code.
-pub(super) fn components(named_schemas: NamedSchemas) -> Fields {
+pub(crate) fn components(named_schemas: NamedSchemas) -> Fields {
     let raw: Fields = named_schemas
         .into_iter()
         .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap()))
@@ -48,7 +48,7 @@ pub(super) fn components(named_schemas: NamedSchemas) -> Fields {
 }
 
 /// Keeps only the schemas that `roots` or others refer to, without inlined ones.
-pub(super) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
+pub(crate) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
     let mut used = roots.to_vec();
     for schema in schemas.values_mut() {
         each_object(schema, &mut |fields| {
@@ -89,7 +89,7 @@ fn merged(schema: Value, raw: &Fields) -> Value {
 }
 
 /// The name of the schema that an object refers to.
-pub(super) fn referenced(fields: &Fields) -> Option<&str> {
+pub(crate) fn referenced(fields: &Fields) -> Option<&str> {
     fields.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
@@ -121,7 +121,7 @@ fn inline_scalar(fields: &mut Fields, raw: &Fields) {
 }
 
 /// The type of a choice between it and null; none for anything else.
-pub(super) fn or_null(fields: &Fields) -> Option<&Value> {
+pub(crate) fn or_null(fields: &Fields) -> Option<&Value> {
     let choices = list(fields.get("oneOf")?);
     let is_null = |choice: &&Value| choice.get("type").and_then(Value::as_str) == Some("null");
     if choices.iter().filter(is_null).count() != 1 || choices.len() != 2 {

@@ -1,17 +1,10 @@
-//! The OpenAPI document of the ingest routes, generated from the code's types, fields and errors.
-//!
-//! It is checked in as `docs/ingest-openapi.json`. The test here fails if it is out of date. This command writes it:
-//!
-//! ```sh
-//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-http-ingest openapi
-//! ```
+//! The description of the ingest routes, from the code's types, fields and errors.
 
 mod errors;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
 };
 
 use assay_answers::comment::Comment;
@@ -23,6 +16,7 @@ use assay_domain::{
 };
 use assay_http::{Fault, Problem};
 use assay_ingest::{Bound, UploadField, values::LONGEST_FILE_NAME};
+use assay_openapi::{assert_current, docs, json::pretty, register};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -47,19 +41,11 @@ repeat a request whose answer was lost.
 - Answers may get further fields; ignore those that you do not know.";
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test is a program")]
 fn the_checked_in_description_equals_the_generated_one() {
-    let (document, path) = (document(), docs("ingest-openapi.json"));
+    let document = document();
     let of_anything = "\"items\":{}";
     assert!(!document.to_string().contains(of_anything), "a list of anything");
-    if std::env::var_os("ASSAY_WRITE_OPENAPI").is_some() {
-        fs::write(&path, format!("{document:#}\n")).unwrap();
-    }
-    let checked_in: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    assert!(
-        checked_in == document,
-        "docs/ingest-openapi.json is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-http-ingest openapi"
-    );
+    assert_current("ingest-openapi.json", &pretty(&document));
 }
 
 #[test]
@@ -138,12 +124,6 @@ fn the_page_has_every_route_field_and_code() {
     for route in [REPORTS, DECISIONS, COMMENTS, KEY] {
         assert!(named(route), "the route {route}");
     }
-}
-
-fn docs(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs")
-        .join(file)
 }
 
 fn document() -> Value {
@@ -392,15 +372,18 @@ fn refusals(counts: impl Fn(&IngestError) -> bool) -> Map<String, Value> {
 }
 
 fn schemas() -> Map<String, Value> {
-    let mut schemas_by_name = Vec::new();
-    register::<Answer>(&mut schemas_by_name);
-    register::<KeyAnswer>(&mut schemas_by_name);
-    register::<DecisionAnswer>(&mut schemas_by_name);
-    register::<GateDecision>(&mut schemas_by_name);
-    register::<CommentRequest>(&mut schemas_by_name);
-    register::<Comment>(&mut schemas_by_name);
-    register::<ErrorBody<'_>>(&mut schemas_by_name);
-    let mut schemas: Map<_, _> = schemas_by_name.into_iter().collect();
+    let mut named_schemas = Vec::new();
+    register::<Answer>(&mut named_schemas);
+    register::<KeyAnswer>(&mut named_schemas);
+    register::<DecisionAnswer>(&mut named_schemas);
+    register::<GateDecision>(&mut named_schemas);
+    register::<CommentRequest>(&mut named_schemas);
+    register::<Comment>(&mut named_schemas);
+    register::<ErrorBody<'_>>(&mut named_schemas);
+    let mut schemas: Map<_, _> = named_schemas
+        .into_iter()
+        .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap()))
+        .collect();
     // The fields of these may be absent. An error has a file and a line only if it is about a report, and a client need
     // not send every field.
     let with_optional = [
@@ -419,15 +402,4 @@ fn schemas() -> Map<String, Value> {
 
 fn schema_name<T: ToSchema>() -> String {
     T::name().into_owned()
-}
-
-fn register<T: ToSchema>(schemas_by_name: &mut Vec<(String, Value)>) {
-    let mut schemas = Vec::new();
-    T::schemas(&mut schemas);
-    schemas.push((schema_name::<T>(), T::schema()));
-    schemas_by_name.extend(
-        schemas
-            .into_iter()
-            .map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())),
-    );
 }

@@ -3,46 +3,46 @@
 use serde_json::{Map, Value};
 
 /// The fields of an object, in the order of writing.
-pub(super) type Fields = Map<String, Value>;
+pub type Fields = Map<String, Value>;
 
 /// An object with these fields.
-pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     fields.into_iter().collect()
 }
 
 /// The names of a closed set, each an item of a list.
-pub(super) fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Value {
+pub fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Value {
     items.into_iter().map(|item| item.to_string()).collect()
 }
 
 /// A reference to a component of the document.
-pub(super) fn reference(kind: &str, name: &str) -> Value {
+pub fn reference(kind: &str, name: &str) -> Value {
     object([("$ref", format!("#/components/{kind}/{name}").into())])
 }
 
 /// The fields of an object.
-pub(super) fn fields(value: &Value) -> &Fields {
+pub fn fields(value: &Value) -> &Fields {
     let fields = value.as_object();
     fields.unwrap_or_else(|| panic!("{value} is no object"))
 }
 
 /// The fields of an object, mutable.
-pub(super) fn fields_mut(value: &mut Value) -> &mut Fields {
+pub fn fields_mut(value: &mut Value) -> &mut Fields {
     value.as_object_mut().unwrap()
 }
 
 /// The items of a list; none where this is no list.
-pub(super) fn list(value: &Value) -> &[Value] {
+pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The text of a document, with a line for every value.
-pub(super) fn pretty(value: &Value) -> String {
+pub fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
 /// The same with only the first entry of each list.
-pub(super) fn shortened(value: &Value) -> Value {
+pub fn shortened(value: &Value) -> Value {
     match value {
         Value::Array(list) => list.iter().take(1).map(shortened).collect(),
         Value::Object(fields) => {
@@ -56,7 +56,7 @@ pub(super) fn shortened(value: &Value) -> Value {
 }
 
 /// Changes every object within, the innermost first.
-pub(super) fn each_object(value: &mut Value, change: &mut impl FnMut(&mut Fields)) {
+pub fn each_object(value: &mut Value, change: &mut impl FnMut(&mut Fields)) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(|item| each_object(item, change)),
         Value::Object(fields) => {

@@ -1,6 +1,6 @@
-//! Shares of a limited amount, such as memory or disk space, among the uploads under way.
+//! A limited amount, such as memory or disk space, that requests under way share.
 //!
-//! A key holds at most half of the amount, and so do all public keys together. A request that has to wait passes those
+//! A key holds at most a part of the amount, and all public keys together at most half. A request that has to wait passes those
 //! of public keys if its own key is trusted. A request that only waits for its own key's share delays no other key.
 //! Requests of one key are served in their order.
 
@@ -11,27 +11,33 @@ use std::{
 };
 
 use assay_domain::id::KeyId;
-use assay_http::{Bound, Held, Part, Precedence};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::oneshot;
 
-/// The key of an upload.
+use crate::{
+    admission::Precedence,
+    held::{Bound, Held, Part},
+};
+
+/// The key of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Holder {
-    pub(crate) key: KeyId,
-    pub(crate) precedence: Precedence,
+pub struct Holder {
+    /// Its id.
+    pub key: KeyId,
+    /// Whether it is public.
+    pub precedence: Precedence,
 }
 
 /// A limited amount.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub struct Capacity {
     /// The bound for all keys together.
     all: Bound,
     /// The bound for each key. A key is either public or not.
     of_key: Bound,
     state: Mutex<State>,
     /// Shows the amount that is taken.
-    gauge: Gauge,
+    gauge: Option<Gauge>,
 }
 
 #[derive(Debug, Default)]
@@ -61,14 +67,17 @@ enum Obstacle {
     All,
 }
 
-impl Shares {
-    pub(crate) fn new(all: u64, gauge: Gauge) -> Arc<Self> {
-        let half = all.div_ceil(2);
+impl Capacity {
+    /// This amount, of which each key may hold a part. The gauge shows how much is taken.
+    pub fn new(all: u64, of_key: u64, gauge: Option<Gauge>) -> Arc<Self> {
         Arc::new(Self {
-            all: Bound { all, public: half },
+            all: Bound {
+                all,
+                public: all.div_ceil(2),
+            },
             of_key: Bound {
-                all: half,
-                public: half,
+                all: of_key,
+                public: of_key,
             },
             state: Mutex::default(),
             gauge,
@@ -76,26 +85,21 @@ impl Shares {
     }
 
     /// The most that one key may hold.
-    pub(crate) const fn of_key(&self) -> u64 {
+    pub const fn of_key(&self) -> u64 {
         self.of_key.all
     }
 
     /// An empty share.
-    pub(crate) fn empty(self: &Arc<Self>, holder: Holder) -> Share {
+    pub fn empty(self: &Arc<Self>, holder: Holder) -> Share {
         Share {
-            shares: Arc::clone(self),
+            capacity: Arc::clone(self),
             holder,
             amount: 0,
         }
     }
 
     /// Waits for a share. Returns none if it is not free in time, or is more than one key may hold.
-    pub(crate) async fn wait_for(
-        self: &Arc<Self>,
-        holder: Holder,
-        amount: u64,
-        within: Duration,
-    ) -> Option<Share> {
+    pub async fn wait_for(self: &Arc<Self>, holder: Holder, amount: u64, within: Duration) -> Option<Share> {
         let mut share = self.empty(holder);
         if share.grow(amount) {
             return Some(share);
@@ -112,7 +116,7 @@ impl Shares {
             };
             state.waiting.insert(place, waiting);
             Place {
-                shares: Arc::clone(self),
+                capacity: Arc::clone(self),
                 place,
             }
         };
@@ -192,7 +196,7 @@ impl Shares {
             if obstacle.is_none() && !waiting_keys.contains(&key) {
                 self.take(state, holder, amount);
                 let share = Share {
-                    shares: Arc::clone(self),
+                    capacity: Arc::clone(self),
                     holder,
                     amount,
                 };
@@ -213,8 +217,9 @@ impl Shares {
     }
 
     fn show(&self, state: &State) {
-        self.gauge
-            .set(i64::try_from(state.taken.all()).unwrap_or(i64::MAX));
+        if let Some(gauge) = &self.gauge {
+            gauge.set(i64::try_from(state.taken.all()).unwrap_or(i64::MAX));
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -224,57 +229,57 @@ impl Shares {
 
 /// The place of a request that waits; dropping it leaves the queue.
 struct Place {
-    shares: Arc<Shares>,
+    capacity: Arc<Capacity>,
     place: (Precedence, u64),
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let left = self.shares.state().waiting.remove(&self.place);
+        let left = self.capacity.state().waiting.remove(&self.place);
         if left.is_some() {
-            self.shares.serve();
+            self.capacity.serve();
         }
     }
 }
 
-/// An amount that an upload holds; dropping it gives it back.
+/// An amount that a request holds; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Share {
-    shares: Arc<Shares>,
+pub struct Share {
+    capacity: Arc<Capacity>,
     holder: Holder,
     amount: u64,
 }
 
 impl Share {
     /// The amount.
-    pub(crate) const fn amount(&self) -> u64 {
+    pub const fn amount(&self) -> u64 {
         self.amount
     }
 
     /// The most that its key may hold.
-    pub(crate) fn most(&self) -> u64 {
-        self.shares.of_key()
+    pub fn most(&self) -> u64 {
+        self.capacity.of_key()
     }
 
     /// Takes more without waiting. Returns whether it was free and no other request's turn.
-    pub(crate) fn grow(&mut self, amount: u64) -> bool {
-        let mut state = self.shares.state();
-        let is_free = self.shares.obstacle(&state, self.holder, amount).is_none()
-            && !self.shares.is_others_turn(&state, self.holder);
+    pub fn grow(&mut self, amount: u64) -> bool {
+        let mut state = self.capacity.state();
+        let is_free = self.capacity.obstacle(&state, self.holder, amount).is_none()
+            && !self.capacity.is_others_turn(&state, self.holder);
         if is_free {
-            self.shares.take(&mut state, self.holder, amount);
+            self.capacity.take(&mut state, self.holder, amount);
             self.amount += amount;
         }
         is_free
     }
 
     /// Gives a part back.
-    pub(crate) fn shrink_to(&mut self, amount: u64) {
+    pub fn shrink_to(&mut self, amount: u64) {
         let excess = self.amount.saturating_sub(amount);
         if excess > 0 {
             self.amount = amount;
-            self.shares.give_back(self.holder, excess);
-            self.shares.serve();
+            self.capacity.give_back(self.holder, excess);
+            self.capacity.serve();
         }
     }
 }

@@ -5,18 +5,15 @@ use assay_markup::{STYLE, mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::{
+use crate::{
     json::{Fields, fields, list, pretty, shortened},
     schemas::{or_null, referenced},
 };
-use crate::route::BASE;
-
 const OWN_STYLE: &str = include_str!("page.css");
-/// The script. `reference::PAGE_POLICY` has its hash.
-pub(super) const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = include_str!("page.js");
 
 /// The document as a page.
-pub(super) fn render(document: &Value) -> String {
+pub fn render(document: &Value) -> String {
     let page = Page(document);
     let info = &document["info"];
     let base = page.base();
@@ -104,6 +101,11 @@ impl<'a> Page<'a> {
         text(server, "url").replace("{origin}", origin)
     }
 
+    /// The path before that of each route.
+    fn prefix(&self) -> &'a str {
+        text(&self.0["servers"][0], "url").trim_start_matches("{origin}")
+    }
+
     /// Whether this is the id of an operation.
     fn is_operation(&self, id: &str) -> bool {
         let mut operations = self.part("paths").values();
@@ -145,7 +147,7 @@ impl<'a> Page<'a> {
         html! {
             section id=(id) {
                 h2 { (text(operation, "summary")) " " code.id { (id) } }
-                p.route { code { "GET " (BASE) (path) } }
+                p.route { code { "GET " (self.prefix()) (path) } }
                 div.copied { pre id=(curl) { (command(path)) } (copy(&curl)) }
                 @if let Some(example) = example { pre.example tabindex="0" { (pretty(&shortened(example))) } }
                 (self.prose(text(operation, "description")))

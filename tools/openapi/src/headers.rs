@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::json::{object, reference};
+use crate::json::{object, reference};
 
 /// Every header, by its name.
-pub(super) fn components() -> Value {
+pub(crate) fn components() -> Value {
     let text = |rules: Option<(&'static str, Value)>| -> Value {
         [("type", "string".into())].into_iter().chain(rules).collect()
     };
@@ -35,7 +35,7 @@ pub(super) fn components() -> Value {
 }
 
 /// The headers of a successful answer.
-pub(super) fn of_success(tagged: bool) -> Value {
+pub(crate) fn of_success(tagged: bool) -> Value {
     [
         "Cache-Control",
         "Vary",

@@ -11,7 +11,7 @@ use assay_domain::{
 
 use serde_json::Value;
 
-use super::json::{Fields, object, texts};
+use crate::json::{Fields, object, texts};
 
 const PROJECT: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
 const RUN: &str = "01a1fb15-b298-7514-9198-bcb385600000";
@@ -21,7 +21,7 @@ const TEST: &str = "api > api/cart.spec.ts > basket > accepts an order on the se
 const WITHOUT_NUL: &str = "^[^\\u0000]*$";
 
 /// Every parameter. Parameters with the same name and different meanings on several routes have separate names here.
-pub(super) fn components() -> Fields {
+pub(crate) fn components() -> Fields {
     [
         ("projectId", path("projectId", text([("format", "uuid".into())]), PROJECT, "An id of the project list. Any other text gets `project_not_found`.")),
         ("runId", path("runId", text([("format", "uuid".into())]), RUN, "An id of the runs list, or the id of any shard of a sharded run. Any other text gets `run_not_found`.")),
@@ -61,7 +61,7 @@ pub(super) fn components() -> Fields {
 
 /// The name of a parameter's component. Generators create a type for each component, so no schema may have the same
 /// name.
-pub(super) fn component(name: &str) -> String {
+pub(crate) fn component(name: &str) -> String {
     format!("{name}Parameter")
 }
 

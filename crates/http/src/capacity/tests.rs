@@ -21,11 +21,11 @@ fn public(end: u8) -> Holder {
     holder(end, Precedence::Public)
 }
 
-fn shares(all: u64) -> Arc<Shares> {
-    Shares::new(all, Gauge::default())
+fn shares(all: u64) -> Arc<Capacity> {
+    Capacity::new(all, all / 2, None)
 }
 
-fn now(shares: &Arc<Shares>, holder: Holder, amount: u64) -> Option<Share> {
+fn now(shares: &Arc<Capacity>, holder: Holder, amount: u64) -> Option<Share> {
     let mut share = shares.empty(holder);
     share.grow(amount).then_some(share)
 }
@@ -52,7 +52,7 @@ async fn a_key_holds_at_most_half_and_so_do_all_public_keys_together() {
     let _other_public = now(&shares, public(3), 20).unwrap();
     drop(public_share);
     assert!(now(&shares, public(4), 30).is_some());
-    assert_eq!(shares.gauge.get(), 70);
+    assert_eq!(shares.state().taken.all(), 70);
     // More than a key may hold is never free.
     assert!(shares.wait_for(trusted(5), 51, Duration::ZERO).await.is_none());
 }
@@ -102,7 +102,7 @@ async fn a_request_that_gives_up_leaves_nothing_behind() {
         // It was served and is dropped before it sees that.
     }
     drop(other);
-    assert_eq!(shares.gauge.get(), 0);
+    assert_eq!(shares.state().taken.all(), 0);
     assert!(shares.state().waiting.is_empty());
     assert!(shares.state().taken_by_key.is_empty());
     assert!(now(&shares, trusted(3), 5).is_some());
