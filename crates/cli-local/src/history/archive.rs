@@ -103,11 +103,7 @@ fn unpack_within(mut file: File, most_bytes: u64) -> Result<Unpacked, ArchiveErr
         if of_reports > most_bytes {
             return Err(ArchiveError::TooLarge);
         }
-        unpacked.reports.push(SourceFile {
-            name,
-            bytes,
-            modified: None,
-        });
+        unpacked.reports.push(report(name, bytes));
     }
     Ok(unpacked)
 }
@@ -127,13 +123,17 @@ pub fn plain(mut file: File, name: &str) -> Result<Unpacked, ArchiveError> {
         return Err(ArchiveError::TooLarge);
     }
     Ok(Unpacked {
-        reports: vec![SourceFile {
-            name: name.to_owned(),
-            bytes,
-            modified: None,
-        }],
+        reports: vec![report(name.to_owned(), bytes)],
         refused: 0,
     })
+}
+
+const fn report(name: String, bytes: Vec<u8>) -> SourceFile {
+    SourceFile {
+        name,
+        bytes,
+        modified: None,
+    }
 }
 
 fn length(bytes: &[u8]) -> u64 {
@@ -163,40 +163,37 @@ fn read_on(
 /// directory.
 fn entries(file: &mut File) -> Result<u64, ArchiveError> {
     let size = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(size.saturating_sub(LONGEST_TAIL)))?;
-    let mut tail = Vec::new();
-    file.by_ref().take(LONGEST_TAIL).read_to_end(&mut tail)?;
+    let tail = bytes_at(file, size.saturating_sub(LONGEST_TAIL), LONGEST_TAIL)?;
     let no_zip = || ArchiveError::Broken("it has no directory".to_owned());
     let is_end = |at: &usize| {
-        let rest = tail.len().saturating_sub(*at);
+        let comment = number(&tail, at + 20, 2);
         tail.get(*at..).is_some_and(|end| end.starts_with(b"PK\x05\x06"))
-            && number(&tail, at + 20, 2)
-                .is_some_and(|comment| usize::try_from(comment).is_ok_and(|n| n + 22 == rest))
+            && comment == Some(length(&tail).saturating_sub(length(tail.get(..at + 22).unwrap_or_default())))
     };
     let end = (0..tail.len()).rev().find(is_end).ok_or_else(no_zip)?;
-    let count = number(&tail, end + 10, 2).ok_or_else(no_zip)?;
-    let is_zip64 = end
-        .checked_sub(20)
-        .filter(|at| tail.get(*at..).is_some_and(|at| at.starts_with(b"PK\x06\x07")));
-    let Some(locator) = is_zip64 else {
-        return Ok(count);
-    };
-    let record = number(&tail, locator + 8, 8).ok_or_else(no_zip)?;
-    file.seek(SeekFrom::Start(record))?;
-    let mut record = Vec::new();
-    file.by_ref().take(56).read_to_end(&mut record)?;
-    number(&record, 32, 8).ok_or_else(no_zip)
+    let locator = end.saturating_sub(20);
+    if tail
+        .get(locator..end)
+        .is_some_and(|at| at.starts_with(b"PK\x06\x07"))
+    {
+        let record = number(&tail, locator + 8, 8).ok_or_else(no_zip)?;
+        return number(&bytes_at(file, record, 56)?, 32, 8).ok_or_else(no_zip);
+    }
+    number(&tail, end + 10, 2).ok_or_else(no_zip)
+}
+
+fn bytes_at(file: &mut File, at: u64, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(at))?;
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A little-endian number of `length` bytes.
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
-    Some(
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
-    )
+    let digits = bytes.iter().rev();
+    Some(digits.fold(0, |number, byte| (number << 8) | u64::from(*byte)))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! The first verdicts of a history, in words.
 
-use assay_domain::{timestamp::DAY_MS, verdict::VerdictStatus};
+use std::{cmp::Reverse, fmt::Write as _};
+
+use assay_domain::verdict::VerdictStatus;
 use assay_markup::words;
 use serde::Serialize;
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, AnalyzedTest};
 
 /// How many tests are named.
 const NAMED: usize = 5;
-/// Milliseconds of a week.
-const WEEK_MS: u64 = 7 * 86_400_000;
 
 /// What a history says.
 #[derive(Debug, Serialize)]
@@ -34,25 +34,21 @@ pub struct FirstVerdicts {
 impl FirstVerdicts {
     /// The first verdicts of a history of `days`.
     pub fn of(analysis: &Analysis, days: i64) -> Self {
-        let lost = |test: &crate::analysis::AnalyzedTest| test.entry.figures.time_lost_ms.unwrap_or(0);
+        let lost = |test: &AnalyzedTest| test.entry.figures.time_lost_ms.unwrap_or(0);
         let window_days = analysis.window_days.min(days.max(1));
-        let window_ms = u64::try_from(window_days * DAY_MS).unwrap_or(WEEK_MS);
         let total: u64 = analysis.tests.iter().map(lost).sum();
         let mut worst: Vec<_> = analysis.reported().iter().collect();
-        worst.sort_by_key(|test| std::cmp::Reverse(lost(test)));
+        worst.sort_by_key(|test| Reverse(lost(test)));
+        worst.truncate(NAMED);
         Self {
             days,
             runs: analysis.runs_read,
             window_days,
             broken: analysis.count(VerdictStatus::Broken),
             flaky: analysis.count(VerdictStatus::Flaky),
-            lost_a_week_ms: u64::try_from(
-                u128::from(total) * u128::from(WEEK_MS) / u128::from(window_ms.max(1)),
-            )
-            .unwrap_or(u64::MAX),
+            lost_a_week_ms: total.saturating_mul(7) / u64::try_from(window_days).unwrap_or(1).max(1),
             worst: worst
                 .into_iter()
-                .take(NAMED)
                 .map(|test| (test.entry.test_name.clone(), test.entry.status, lost(test)))
                 .collect(),
         }
@@ -60,29 +56,23 @@ impl FirstVerdicts {
 
     /// As sentences.
     pub fn in_words(&self) -> String {
-        let count = |number: usize, noun: &str| match number {
-            1 => format!("1 {noun}"),
-            _ => format!("{number} {noun}s"),
-        };
+        let days = |days: i64| words::count(usize::try_from(days).unwrap_or(0), "day");
         let mut text = format!(
             "{}, {}. In the last {}: {}, {}, {} lost a week.",
-            count(usize::try_from(self.days).unwrap_or(0), "day"),
-            count(self.runs, "run"),
-            count(usize::try_from(self.window_days).unwrap_or(0), "day"),
-            count(self.flaky, "flaky test"),
-            count(self.broken, "broken one"),
+            days(self.days),
+            words::count(self.runs, "run"),
+            days(self.window_days),
+            words::count(self.flaky, "flaky test"),
+            words::count(self.broken, "broken one"),
             words::duration(self.lost_a_week_ms),
         );
         if !self.worst.is_empty() {
             text.push_str("\nThey cost most:\n");
         }
         for (name, status, lost) in &self.worst {
-            let name = assay_reports::shown_name(name);
-            text.push_str(&format!(
-                "  {:>12}  {:<6}  {name}\n",
-                words::duration(*lost),
-                status.as_str()
-            ));
+            let (lost, name) = (words::duration(*lost), assay_reports::shown_name(name));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {lost:>12}  {:<6}  {name}", status.as_str());
         }
         text
     }

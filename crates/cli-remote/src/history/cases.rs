@@ -6,138 +6,99 @@ use serde_json::Value;
 
 use super::{HostError, Requests, list, text};
 
+/// The fields of a result, by the services' names: class, file and seconds, each with its attribute, then the status and
+/// the texts of a failure.
+const ATTRIBUTES: [(&str, &[&str]); 4] = [
+    ("name", &["/name"]),
+    ("classname", &["/classname", "/className"]),
+    ("file", &["/file"]),
+    ("time", &["/run_time", "/execution_time", "/duration"]),
+];
+const STATUSES: [&str; 2] = ["/result", "/status"];
+const ERRORS: [&str; 6] = [
+    "/message",
+    "/system_output",
+    "/system_output/message",
+    "/stack_trace",
+    "/errorDetails",
+    "/errorStackTrace",
+];
+
 /// Where a service keeps results of tests.
 #[derive(Debug, Clone)]
 pub struct Cases {
     pub(super) path: String,
-    pub(super) form: Form,
+    /// The place of the list of suites, or of results without suites.
+    pub(super) suites: &'static str,
+    /// The place of the results in a suite.
+    pub(super) cases: &'static str,
+    /// The only suite that is the job's.
+    pub(super) of_job: Option<String>,
 }
 
-/// The form of a service's answer.
-#[derive(Debug, Clone)]
-pub(super) enum Form {
-    /// Several pages of `items`.
-    CircleCi,
-    /// `test_suites`, of which this one is the job's.
-    GitLab {
-        /// The job's name, which is the suite's.
-        job: String,
-    },
-    /// `suites` of all files.
-    Jenkins,
-}
-
-/// A result of a test.
-struct Case<'a> {
-    value: &'a Value,
-    /// The names of the fields: class, file, seconds, status.
-    fields: [&'static str; 4],
-    /// The fields with texts of a failure.
-    errors: &'static [&'static str],
-}
-
-/// The report of the service, as JUnit XML. None if it has no results.
-pub fn report(requests: &Requests, cases: &Cases) -> Result<Option<Vec<u8>>, HostError> {
-    let mut xml = "<testsuites>".to_owned();
-    let mut count = 0_usize;
-    let mut suite =
-        |name: Option<String>, start: Option<String>, results: &mut dyn Iterator<Item = Case<'_>>| {
-            let start = start.map(|start| format!(" timestamp=\"{}\"", escaped(&start)));
-            let name = escaped(&name.unwrap_or_default());
-            // Writing to a string cannot fail.
-            let _ = write!(xml, "<testsuite name=\"{name}\"{}>", start.unwrap_or_default());
-            for case in results {
-                case.write(&mut xml);
-                count += 1;
+impl Cases {
+    /// The report of the service. None if it has no results.
+    pub(super) fn report(&self, requests: &Requests) -> Result<Option<Vec<u8>>, HostError> {
+        let (mut xml, mut has_case) = ("<testsuites>".to_owned(), false);
+        let listed = requests.each(&self.path, self.suites, |suite| {
+            let name = text(suite, "/name").filter(|_| !self.cases.is_empty());
+            if self.of_job.is_some() && self.of_job != name {
+                return true;
+            }
+            // The job's name is no part of the names of its tests.
+            let name = name.filter(|_| self.of_job.is_none());
+            let start = text(suite, "/timestamp").filter(|_| !self.cases.is_empty());
+            let start = start.map_or(String::new(), |start| attribute("timestamp", &start));
+            xml.push_str(&format!(
+                "<testsuite{}{start}>",
+                attribute("name", &name.unwrap_or_default())
+            ));
+            match self.cases {
+                "" => write(suite, &mut xml, &mut has_case),
+                cases => list(suite, cases).for_each(|case| write(case, &mut xml, &mut has_case)),
             }
             xml.push_str("</testsuite>");
-        };
-    match &cases.form {
-        Form::CircleCi => {
-            let mut page = Some(cases.path.clone());
-            while let Some(path) = page {
-                let Some(answer) = requests.find(&path)? else {
-                    break;
-                };
-                suite(
-                    None,
-                    None,
-                    &mut list(&answer, "/items").map(|value| Case {
-                        value,
-                        fields: ["/classname", "/file", "/run_time", "/result"],
-                        errors: &["/message"],
-                    }),
-                );
-                page = text(&answer, "/next_page_token")
-                    .map(|token| format!("{}?page-token={token}", cases.path));
-            }
+            true
+        });
+        match listed {
+            Err(error) if !error.is_gone() => return Err(error),
+            Err(_) | Ok(()) => {}
         }
-        Form::GitLab { job } => {
-            let answer = requests.find(&cases.path)?.unwrap_or_default();
-            let own =
-                list(&answer, "/test_suites").filter(|suite| text(suite, "/name").as_ref() == Some(job));
-            for of_job in own {
-                suite(
-                    None,
-                    None,
-                    &mut list(of_job, "/test_cases").map(|value| Case {
-                        value,
-                        fields: ["/classname", "/file", "/execution_time", "/status"],
-                        errors: &["/system_output", "/system_output/message", "/stack_trace"],
-                    }),
-                );
-            }
-        }
-        Form::Jenkins => {
-            let answer = requests.find(&cases.path)?.unwrap_or_default();
-            for of_file in list(&answer, "/suites") {
-                let (name, start) = (text(of_file, "/name"), text(of_file, "/timestamp"));
-                suite(
-                    name,
-                    start,
-                    &mut list(of_file, "/cases").map(|value| Case {
-                        value,
-                        fields: ["/className", "/file", "/duration", "/status"],
-                        errors: &["/errorDetails", "/errorStackTrace"],
-                    }),
-                );
-            }
-        }
+        xml.push_str("</testsuites>");
+        Ok(has_case.then(|| xml.into_bytes()))
     }
-    xml.push_str("</testsuites>");
-    Ok((count > 0).then(|| xml.into_bytes()))
 }
 
-impl Case<'_> {
-    fn write(&self, xml: &mut String) {
-        let [class, file, seconds, status] = self.fields;
-        let value = |pointer| text(self.value, pointer);
-        let attribute = |name: &str, value: Option<String>| {
-            let value = value.filter(|value| !value.is_empty());
-            value.map_or(String::new(), |value| format!(" {name}=\"{}\"", escaped(&value)))
-        };
-        let body = match value(status).unwrap_or_default().to_ascii_lowercase().as_str() {
-            "success" | "passed" | "fixed" => String::new(),
-            "skipped" => "<skipped/>".to_owned(),
-            "failure" | "failed" | "regression" | "error" => {
-                let errors: Vec<_> = self.errors.iter().filter_map(|name| value(name)).collect();
-                format!("<failure>{}</failure>", escaped(&errors.join("\n")))
-            }
-            // An unknown word is no pass.
-            other => format!(
-                "<error message=\"{}\"/>",
-                escaped(&format!("the unknown result {other:?}"))
-            ),
-        };
-        let _ = write!(
-            xml,
-            "<testcase name=\"{}\"{}{}{}>{body}</testcase>",
-            escaped(&value("/name").unwrap_or_default()),
-            attribute("classname", value(class)),
-            attribute("file", value(file)),
-            attribute("time", value(seconds)),
-        );
+/// Writes a result of a test.
+fn write(case: &Value, xml: &mut String, has_case: &mut bool) {
+    *has_case = true;
+    xml.push_str("<testcase");
+    for (name, places) in ATTRIBUTES {
+        let value = places.iter().find_map(|place| text(case, place));
+        let value = value.filter(|value| !value.is_empty() || name == "name");
+        xml.extend(value.map(|value| attribute(name, &value)));
     }
+    let status = STATUSES.iter().find_map(|place| text(case, place));
+    let status = status.unwrap_or_default().to_ascii_lowercase();
+    // Writing to a string cannot fail.
+    let _ = match status.as_str() {
+        "success" | "passed" | "fixed" => write!(xml, "/>"),
+        "skipped" => write!(xml, "><skipped/></testcase>"),
+        "failure" | "failed" | "regression" | "error" => {
+            let errors: Vec<_> = ERRORS.iter().filter_map(|place| text(case, place)).collect();
+            let errors = escaped(&errors.join("\n"));
+            write!(xml, "><failure>{errors}</failure></testcase>")
+        }
+        // An unknown word is no pass.
+        other => {
+            let message = attribute("message", &format!("the unknown result {other:?}"));
+            write!(xml, "><error{message}/></testcase>")
+        }
+    };
+}
+
+fn attribute(name: &str, value: &str) -> String {
+    format!(" {name}=\"{}\"", escaped(value))
 }
 
 /// A text in XML, without the characters that XML cannot hold.

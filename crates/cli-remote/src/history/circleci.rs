@@ -1,161 +1,91 @@
 //! CircleCI: the routes of pipelines, workflows and jobs, with the results and artifacts of each job.
 
 use assay_domain::timestamp::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{
-    Host, HostError, PastFile, PastReport, PastRun, Requests,
-    cases::{Cases, Form},
-    list, oldest_first, text, time,
+use super::{Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, text, time, values};
+
+/// CircleCI.
+pub static CIRCLECI: Service = Service {
+    name: "CircleCI",
+    form: "gh/OWNER/REPO",
+    url: ("", "https://circleci.com/api/v2"),
+    tokens: &["CIRCLE_TOKEN"],
+    header: ("Circle-Token", ""),
+    scope: "may read the project",
+    base: |name| format!("/project/{name}"),
+    default_branch: "/vcs_info/default_branch",
+    runs,
+    reports,
 };
 
-/// A project of CircleCI.
-pub struct CircleCi {
-    requests: Requests,
-    /// `gh/OWNER/NAME`
-    slug: String,
-    workflow: Option<String>,
+const OF_PIPELINE: &Places = &[
+    ("CIRCLECI", "true"),
+    ("CIRCLE_BRANCH", "/vcs/branch"),
+    ("CIRCLE_SHA1", "/vcs/revision"),
+    ("CIRCLE_PULL_REQUEST", "/vcs/review_url"),
+];
+const OF_JOB: &Places = &[
+    ("CIRCLE_JOB", "/name"),
+    ("CIRCLE_BUILD_NUM", "/job_number"),
+    ("CIRCLE_WORKFLOW_JOB_ID", "/id"),
+];
+
+fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun>, HostError> {
+    let mut runs = Vec::new();
+    let path = format!("{}/pipeline", project.base);
+    project.requests.each(&path, "/items", |pipeline| {
+        let run = PastRun::of(pipeline, "/id", time(pipeline, "/created_at"), OF_PIPELINE);
+        let is_new = run.as_ref().is_none_or(|run| run.started_at >= since);
+        runs.extend(run.filter(|_| is_new));
+        is_new
+    })?;
+    Ok(runs)
 }
 
-impl CircleCi {
-    /// The project with this slug, or one workflow of it by name.
-    pub fn new(requests: Requests, slug: &str, workflow: Option<&str>) -> Self {
-        Self {
-            requests,
-            slug: slug.to_owned(),
-            workflow: workflow.map(str::to_owned),
+fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
+    let mut reports = Vec::new();
+    let workflows = format!("/pipeline/{}/workflow", run.id);
+    for workflow in project.requests.all(&workflows, "/items")? {
+        let (Some(id), name) = (text(&workflow, "/id"), text(&workflow, "/name")) else {
+            continue;
+        };
+        if project.workflow.is_some() && project.workflow != name {
+            continue;
         }
-    }
-
-    /// The entries of a list, page by page, until `each` has enough.
-    fn items(&self, path: &str, mut each: impl FnMut(&Value) -> bool) -> Result<(), HostError> {
-        let mut token = String::new();
-        loop {
-            let answer = self.requests.get(&format!("{path}{token}"))?;
-            let mut goes_on = true;
-            for item in list(&answer, "/items") {
-                goes_on &= each(item);
-            }
-            match text(&answer, "/next_page_token").filter(|_| goes_on) {
-                Some(next) => token = format!("?page-token={next}"),
-                None => return Ok(()),
+        for job in project.requests.all(&format!("/workflow/{id}/job"), "/items")? {
+            // An approval has no number.
+            if let Some(number) = text(&job, "/job_number") {
+                reports.push(report(project, run, &id, (&job, &number))?);
             }
         }
     }
-
-    fn report(&self, run: &PastRun, workflow: &Value, job: &Value) -> Result<Option<PastReport>, HostError> {
-        // An approval has no number.
-        let Some(number) = text(job, "/job_number") else {
-            return Ok(None);
-        };
-        let path = format!("/project/{}/{number}", self.slug);
-        let mut files = Vec::new();
-        self.items(&format!("{path}/artifacts"), |artifact| {
-            files.extend(
-                text(artifact, "/path")
-                    .zip(text(artifact, "/url"))
-                    .map(|(name, url)| PastFile {
-                        is_archive: name.to_lowercase().ends_with(".zip"),
-                        name,
-                        url,
-                        bytes: None,
-                        expires_at: None,
-                        is_expired: false,
-                    }),
-            );
-            true
-        })?;
-        let mut report = PastReport {
-            id: format!("{}/{number}", run.id),
-            started_at: time(job, "/started_at"),
-            roots: ["/home/circleci/project", "/root/project"]
-                .map(str::to_owned)
-                .to_vec(),
-            files,
-            cases: Some(Cases {
-                path: format!("{path}/tests"),
-                form: Form::CircleCi,
-            }),
-            ..PastReport::default()
-        };
-        let of_run = |pointer: &str| text(&run.details, pointer);
-        for (variable, value) in [
-            ("CIRCLECI", Some("true".to_owned())),
-            ("CIRCLE_BRANCH", of_run("/branch")),
-            ("CIRCLE_SHA1", of_run("/revision")),
-            ("CIRCLE_PULL_REQUEST", of_run("/pull_request")),
-            ("CIRCLE_WORKFLOW_ID", text(workflow, "/id")),
-            ("CIRCLE_JOB", text(job, "/name")),
-            ("CIRCLE_BUILD_NUM", Some(number.clone())),
-            ("CIRCLE_WORKFLOW_JOB_ID", text(job, "/id")),
-            (
-                "CIRCLE_BUILD_URL",
-                Some(format!("https://app.circleci.com/jobs/{}/{number}", self.slug)),
-            ),
-        ] {
-            report.set(variable, value);
-        }
-        Ok(Some(report))
-    }
+    Ok(reports)
 }
 
-impl Host for CircleCi {
-    fn requests(&self) -> &Requests {
-        &self.requests
-    }
-
-    fn stable_branch(&self) -> Result<Option<String>, HostError> {
-        let project = self.requests.get(&format!("/project/{}", self.slug))?;
-        Ok(text(&project, "/vcs_info/default_branch"))
-    }
-
-    fn runs(&self, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun>, HostError> {
-        let mut runs = Vec::new();
-        self.items(&format!("/project/{}/pipeline", self.slug), |pipeline| {
-            let of = |name: &str| pipeline.pointer(name).cloned().unwrap_or_default();
-            let (Some(id), Some(started_at)) = (text(pipeline, "/id"), time(pipeline, "/created_at")) else {
-                return true;
-            };
-            if started_at >= since {
-                runs.push(PastRun {
-                    id,
-                    started_at,
-                    details: json!({
-                        "branch": of("/vcs/branch"), "revision": of("/vcs/revision"),
-                        "pull_request": of("/vcs/review_url"),
-                    }),
-                });
-            }
-            started_at >= since
-        })?;
-        Ok(oldest_first(runs))
-    }
-
-    fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
-        let mut workflows = Vec::new();
-        self.items(&format!("/pipeline/{}/workflow", run.id), |workflow| {
-            workflows.push(workflow.clone());
-            true
-        })?;
-        let is_wanted = |workflow: &&Value| {
-            let name = self.workflow.as_deref();
-            name.is_none_or(|name| text(workflow, "/name").as_deref() == Some(name))
-        };
-        let mut reports = Vec::new();
-        for workflow in workflows.iter().filter(is_wanted) {
-            let mut jobs = Vec::new();
-            self.items(
-                &format!("/workflow/{}/job", text(workflow, "/id").unwrap_or_default()),
-                |job| {
-                    jobs.push(job.clone());
-                    true
-                },
-            )?;
-            for job in &jobs {
-                reports.extend(self.report(run, workflow, job)?);
-            }
-        }
-        reports.sort_by_cached_key(|report| (report.started_at, report.id.len(), report.id.clone()));
-        Ok(reports)
-    }
+fn report(
+    project: &Project,
+    run: &PastRun,
+    workflow: &str,
+    (job, number): (&Value, &str),
+) -> Result<PastReport, HostError> {
+    let path = format!("{}/{number}", project.base);
+    let artifacts = project.requests.all(&format!("{path}/artifacts"), "/items")?;
+    let mut of_job = values(job, OF_JOB);
+    of_job.insert("CIRCLE_WORKFLOW_ID", workflow.to_owned());
+    let page = format!("https://app.circleci.com/jobs/{}/{number}", project.name);
+    of_job.insert("CIRCLE_BUILD_URL", page);
+    let file = |artifact| Some(PastFile::named(text(artifact, "/path")?, text(artifact, "/url")?));
+    Ok(PastReport {
+        started_at: time(job, "/started_at"),
+        roots: vec!["/home/circleci/project".to_owned(), "/root/project".to_owned()],
+        files: artifacts.iter().filter_map(file).collect(),
+        cases: Some(Cases {
+            path: format!("{path}/tests"),
+            suites: "/items",
+            cases: "",
+            of_job: None,
+        }),
+        ..PastReport::new(run, number, &of_job, None)
+    })
 }

@@ -1,13 +1,13 @@
 //! What a backfill read, sent and left out.
 
 use assay_cli_terminal::{message, output};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// How many notes on single files are printed.
 const MOST_NOTES: u64 = 10;
 
 /// What a backfill read, sent and left out.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
     pub(super) runs: u64,
@@ -34,16 +34,32 @@ impl Counts {
     /// Counts a file that cannot be read, and says why.
     pub(super) fn unreadable(&mut self, note: &str) {
         self.unreadable += 1;
-        note_on(self.unreadable, note);
+        self.note(note);
     }
 
     /// Counts a report that the server refused, and says why.
     pub(super) fn refused(&mut self, note: &str) {
         self.refused += 1;
-        note_on(self.refused, note);
+        self.note(note);
+    }
+
+    fn note(&self, note: &str) {
+        match self.unreadable + self.refused {
+            0..=MOST_NOTES => message!("skipped {note}"),
+            number if number == MOST_NOTES + 1 => message!("skipped more; the summary counts them"),
+            _ => {}
+        }
     }
 
     pub(super) fn in_words(&self) -> String {
+        let listed = |noun: &str, counts: &[(u64, &str)]| {
+            let counts = counts.iter().filter(|(number, _)| *number > 0);
+            let words: Vec<_> = counts.map(|(number, what)| format!("{number} {what}")).collect();
+            match words.is_empty() {
+                true => String::new(),
+                false => format!("; {noun}: {}", words.join(", ")),
+            }
+        };
         let reports = [
             (self.stored, "stored"),
             (self.unchanged, "there already"),
@@ -54,31 +70,17 @@ impl Counts {
             (self.expired, "deleted by the CI service"),
             (self.unreadable, "not readable"),
         ];
-        let listed = |noun: &str, counts: &[(u64, &str)]| {
-            let counts = counts.iter().filter(|(number, _)| *number > 0);
-            let words: Vec<_> = counts.map(|(number, what)| format!("{number} {what}")).collect();
-            match words.is_empty() {
-                true => String::new(),
-                false => format!("; {noun}: {}", words.join(", ")),
-            }
-        };
         format!(
-            "Of {}, {} reports{}{}.",
+            "Of {}, {} {} reports{}{}.",
             output::count(self.runs, "run"),
-            match self.runs_with_reports {
-                1 => "1 has".to_owned(),
-                number => format!("{number} have"),
+            self.runs_with_reports,
+            if self.runs_with_reports == 1 {
+                "has"
+            } else {
+                "have"
             },
             listed("reports", &reports),
             listed("files", &files),
         )
-    }
-}
-
-fn note_on(number: u64, note: &str) {
-    match number {
-        0..=MOST_NOTES => message!("skipped {note}"),
-        number if number == MOST_NOTES + 1 => message!("skipped more; the summary counts them"),
-        _ => {}
     }
 }

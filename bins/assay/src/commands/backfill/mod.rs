@@ -9,28 +9,24 @@ use std::{fs::File, io::BufWriter, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, ensure};
 use assay_cli_local::{
-    analysis::{self, Analysis, Collector},
-    history::{
-        csv::HistoryWriter,
-        report::{self, NoReport},
-        words::FirstVerdicts,
-    },
+    analysis::{self, Collector},
+    history::{csv::HistoryWriter, words::FirstVerdicts},
     offline,
     sources::values,
 };
+use assay_cli_remote::history::{self, NoReport, PastReport};
 use assay_cli_terminal::{
-    misuse::Misuse,
     output,
     progress::{self, Unit},
 };
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 use clap::{ArgGroup, Args};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use self::{
     counts::Counts,
     sending::{Sender, ServerTarget},
-    source::{Job, Source, SourceFlags},
+    source::{Run, Source, SourceFlags},
 };
 use crate::{clock, global::Global};
 
@@ -88,18 +84,22 @@ pub(crate) struct BackfillArgs {
 
 /// Runs `assay backfill`.
 pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCode> {
-    let source = Source::of(&args.source, &args.server.connection)?;
+    let source = Source::of(global, &args.source, &args.server.connection)?;
+    let sender = match args.plan || args.analyze.is_some() || args.csv.is_some() {
+        true => None,
+        false => Some(Sender::of(global, &args.server, &source.name())?),
+    };
     let now = clock::now();
-    let since = now.plus_days(-i64::from(args.days));
+    let runs = source.runs(global, now.plus_days(-i64::from(args.days)), now)?;
+    ensure!(
+        !runs.is_empty(),
+        "no finished run of the last {} days; look further back with --days, or see whether the name is right",
+        args.days
+    );
     if args.plan {
-        plan::run(global, &source, &args.source, since, now)?;
+        plan::run(global, &source, &args.source, runs, now)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_local = args.analyze.is_some() || args.csv.is_some();
-    let sender = match is_local {
-        true => None,
-        false => Some(Sender::of(global.json, &args.server, &source.name())?),
-    };
     let stable_branch = match &args.stable_branch {
         Some(name) => name.clone(),
         None => source.stable_branch()?.unwrap_or_else(|| "main".to_owned()),
@@ -109,6 +109,7 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
         anyhow::Ok(HistoryWriter::new(BufWriter::new(file))?)
     });
     let mut backfill = Backfill {
+        global,
         source: &source,
         flags: &args.source,
         now,
@@ -118,26 +119,21 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
         counts: Counts::default(),
         starts: None,
     };
-    let runs = source.runs(since, now)?;
-    ensure!(
-        !runs.is_empty(),
-        "no finished run of the last {} days; look further back with --days, or see whether the name is right",
-        args.days
-    );
     let length = u64::try_from(runs.len())?;
     let bar = progress::bar(global.json, "reading", length, Unit::Items("runs"));
-    for run in &runs {
+    for run in runs {
         backfill.run(run)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let value = backfill.finish(args.analyze.as_ref())?;
-    output::print(global.json, &value, || in_words(args, &value))?;
+    let summary = backfill.finish(args.analyze.as_ref())?;
+    output::print(global.json, &summary, || summary.in_words(args))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A history that is being read.
 struct Backfill<'a> {
+    global: &'a Global,
     source: &'a Source,
     flags: &'a SourceFlags,
     now: Timestamp,
@@ -149,38 +145,48 @@ struct Backfill<'a> {
     starts: Option<(Timestamp, Timestamp)>,
 }
 
+/// What was read, and what it says.
+#[derive(Serialize)]
+struct Summary {
+    source: String,
+    project: Option<String>,
+    requests: u64,
+    words: Option<String>,
+    verdicts: Option<FirstVerdicts>,
+    counts: Counts,
+}
+
 impl Backfill<'_> {
-    fn run(&mut self, run: &source::Run) -> anyhow::Result<()> {
+    fn run(&mut self, run: Run) -> anyhow::Result<()> {
         self.counts.runs += 1;
         let mut has_report = false;
-        for job in self.source.jobs(run)? {
-            has_report |= self.job(job)?;
+        for report in self.source.reports(self.global, run)? {
+            has_report |= self.report(&report)?;
         }
         self.counts.runs_with_reports += u64::from(has_report);
         Ok(())
     }
 
     /// Reads and sends the report of a job. Returns whether it has one.
-    fn job(&mut self, job: Job) -> anyhow::Result<bool> {
-        if self.sender.as_ref().is_some_and(|sender| sender.has(&job.id)) {
+    fn report(&mut self, past: &PastReport) -> anyhow::Result<bool> {
+        if self.sender.as_ref().is_some_and(|sender| sender.has(&past.id)) {
             self.counts.known += 1;
             return Ok(true);
         }
-        let files = self.source.files(&job, self.flags, &mut self.counts)?;
+        let files = self.source.files(past, self.flags, &mut self.counts)?;
         if files.is_empty() {
             return Ok(false);
         }
-        let Job { id, ci, known, .. } = job;
-        let mut report = match report::read(files, &ci, known, self.now) {
+        let mut report = match history::read(past, files, self.now) {
             Ok(report) => report,
             Err(NoReport::Empty) => return Ok(false),
             Err(error) => {
-                self.counts.unreadable(&format!("{id}: {error}"));
+                self.counts.unreadable(&format!("{}: {error}", past.id));
                 return Ok(false);
             }
         };
         for error in &report.unread {
-            self.counts.unreadable(&format!("{id}: {error}"));
+            self.counts.unreadable(&format!("{}: {error}", past.id));
         }
         let recording = &report.prepared.recording;
         let start = recording.started_at;
@@ -191,7 +197,7 @@ impl Backfill<'_> {
             csv.add(recording).context("--csv")?;
         }
         if let Some(sender) = &mut self.sender {
-            sender.send(&id, &ci, &mut report, &mut self.counts)?;
+            sender.send(past, &mut report, &mut self.counts)?;
         }
         let name = report.prepared.recording.run_key.replace('\t', " ");
         self.collector.record(&name, report.prepared.recording);
@@ -199,79 +205,73 @@ impl Backfill<'_> {
     }
 
     /// Judges everything that was read.
-    fn finish(mut self, page: Option<&PathBuf>) -> anyhow::Result<Value> {
+    fn finish(mut self, page: Option<&PathBuf>) -> anyhow::Result<Summary> {
         if let Some(csv) = self.csv.take() {
             csv.finish().context("--csv")?;
         }
         let project = self.sender.take().map(Sender::judge).transpose()?;
-        if self.collector.runs() == 0 {
-            ensure!(
-                self.counts.known > 0,
-                "none of the {} has a test report; store the reports as artifacts, or look further back with --days\n{}",
-                output::count(self.counts.runs, "run"),
-                self.counts.in_words()
+        let has_read = self.collector.runs() > 0;
+        ensure!(
+            has_read || self.counts.known > 0,
+            "none of the {} has a test report; store the reports as artifacts, or look further back with --days\n{}",
+            output::count(self.counts.runs, "run"),
+            self.counts.in_words()
+        );
+        let mut verdicts = None;
+        if has_read {
+            let progress = self.global.progress();
+            offline::assume_stable(progress, &mut self.collector, "");
+            offline::note_branches(progress, &self.collector);
+            let analysis = self.collector.judge(None)?;
+            if let Some(page) = page {
+                std::fs::write(page, analysis::page(&analysis))
+                    .with_context(|| format!("--analyze {}", page.display()))?;
+            }
+            let length = self.starts.map_or(0, |(first, last)| last.since_ms(first));
+            verdicts = Some(FirstVerdicts::of(&analysis, length / DAY_MS + 1));
+        }
+        Ok(Summary {
+            source: self.source.name(),
+            project,
+            requests: self.source.requests(),
+            words: verdicts.as_ref().map(FirstVerdicts::in_words),
+            verdicts,
+            counts: self.counts,
+        })
+    }
+}
+
+impl Summary {
+    fn in_words(&self, args: &BackfillArgs) -> String {
+        let mut lines = Vec::new();
+        if let Some(words) = &self.words {
+            lines.extend([words.trim_end().to_owned(), String::new()]);
+        }
+        lines.push(self.counts.in_words());
+        if self.counts.known > 0 {
+            lines.push(
+                "These figures are of the newly read runs. The pages of the server have all.".to_owned(),
             );
-        } else {
-            offline::assume_stable(&mut self.collector, "");
-            offline::print_branch_note(&self.collector);
         }
-        let analysis = match self.collector.runs() {
-            0 => None,
-            _ => Some(self.collector.judge(None)?),
-        };
-        if let (Some(page), Some(analysis)) = (page, &analysis) {
-            std::fs::write(page, analysis::page(analysis))
-                .with_context(|| format!("--analyze {}", page.display()))?;
+        if let Some(page) = &args.analyze {
+            let page = assay_reports::shown_path(page);
+            lines.push(format!("Open {page}: each test with its evidence."));
         }
-        let days = self
-            .starts
-            .map_or(0, |(first, last)| last.since_ms(first) / DAY_MS + 1);
-        let verdicts = analysis
-            .as_ref()
-            .map(|analysis: &Analysis| FirstVerdicts::of(analysis, days));
-        Ok(json!({
-            "source": self.source.name(), "project": project, "requests": self.source.requests(),
-            "words": verdicts.as_ref().map(FirstVerdicts::in_words), "verdicts": verdicts, "counts": self.counts,
-        }))
+        if let Some(file) = &args.csv {
+            lines.push(format!("The history is in {}.", assay_reports::shown_path(file)));
+        }
+        lines.push(match &self.project {
+            None => {
+                "Next: keep it up to date. `assay-admin setup` makes a project and its keys and prints the\n\
+                     lines of a CI job; the same command without --analyze and --csv then sends this history."
+                    .to_owned()
+            }
+            Some(project) => format!(
+                "It is in the project {}. Next: let each job send its report, with\n  \
+                 assay run --report FILE -- COMMAND",
+                assay_reports::shown_name(project)
+            ),
+        });
+        lines.join("\n")
     }
-}
-
-fn in_words(args: &BackfillArgs, value: &Value) -> String {
-    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let counts: Counts = serde_json::from_value(value["counts"].clone()).unwrap_or_default();
-    let mut lines = vec![
-        text("/words").trim_end().to_owned(),
-        String::new(),
-        counts.in_words(),
-    ];
-    if counts.known > 0 {
-        lines.push("These figures are of the newly read runs. The pages of the server have all.".to_owned());
-    }
-    let shown = |path: &PathBuf| assay_reports::shown_path(path);
-    lines.extend(
-        args.analyze
-            .as_ref()
-            .map(|page| format!("Open {}: each test with its evidence.", shown(page))),
-    );
-    lines.extend(
-        args.csv
-            .as_ref()
-            .map(|file| format!("The history is in {}.", shown(file))),
-    );
-    lines.push(match text("/project") {
-        "" => "Next: keep it up to date. `assay-admin setup` makes a project and its keys and prints the\n\
-               lines of a CI job; the same command without --analyze and --csv then sends this history."
-            .to_owned(),
-        project => format!(
-            "It is in the project {}. Next: let each job send its report, with\n  \
-             assay run --report FILE -- COMMAND",
-            assay_reports::shown_name(project)
-        ),
-    });
-    lines.join("\n").trim_start().to_owned()
-}
-
-/// Wrong usage of a flag.
-fn misuse(text: impl Into<String>) -> anyhow::Error {
-    Misuse(text.into()).into()
 }

@@ -1,98 +1,116 @@
 //! `assay backfill --plan`: what would be read.
 
-use assay_cli_terminal::{
-    output,
-    progress::{self, Unit},
-};
+use assay_cli_terminal::{output, progress};
 use assay_domain::timestamp::Timestamp;
-use serde_json::json;
+use serde::Serialize;
 
-use super::source::{Source, SourceFlags};
+use super::source::{Run, Source, SourceFlags};
 use crate::global::Global;
 
-/// Lists runs and artifacts, and shows what they are.
+/// What would be read.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Plan {
+    source: String,
+    runs: u64,
+    runs_without: u64,
+    files: u64,
+    expired: u64,
+    jobs_with_results: u64,
+    bytes: u64,
+    first_run: Option<Timestamp>,
+    last_run: Option<Timestamp>,
+    first_expiry: Option<Timestamp>,
+    requests: u64,
+}
+
+/// Lists the artifacts of runs, and shows what they are.
 pub(super) fn run(
     global: &Global,
     source: &Source,
     flags: &SourceFlags,
-    since: Timestamp,
+    runs: Vec<Run>,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let runs = source.runs(since, now)?;
-    let bar = progress::bar(
-        global.json,
-        "listing",
-        u64::try_from(runs.len())?,
-        Unit::Items("runs"),
-    );
-    let (mut with_files, mut files, mut expired, mut results, mut bytes) =
-        (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
-    let mut first_expiry: Option<Timestamp> = None;
-    for run in &runs {
+    let mut plan = Plan {
+        source: source.name(),
+        runs: u64::try_from(runs.len())?,
+        first_run: runs.iter().map(Run::started_at).min(),
+        last_run: runs.iter().map(Run::started_at).max(),
+        ..Plan::default()
+    };
+    let unit = progress::Unit::Items("runs");
+    let bar = progress::bar(global.json, "listing", plan.runs, unit);
+    for run in runs {
         let mut has_files = false;
-        for job in source.jobs(run)? {
-            for file in job.past_files().filter(|file| flags.wants(file)) {
+        for report in source.reports(global, run)? {
+            for file in report.files.iter().filter(|file| flags.wants(file)) {
                 if file.is_expired || file.expires_at.is_some_and(|at| at < now) {
-                    expired += 1;
+                    plan.expired += 1;
                     continue;
                 }
                 has_files = true;
-                files += 1;
-                bytes += file.bytes.unwrap_or(0);
-                first_expiry = first_expiry.into_iter().chain(file.expires_at).min();
+                plan.files += 1;
+                plan.bytes += file.bytes.unwrap_or(0);
+                plan.first_expiry = plan.first_expiry.into_iter().chain(file.expires_at).min();
             }
-            has_files |= job.has_files_here() || job.has_results();
-            results += u64::from(job.has_results());
+            has_files |= report.cases.is_some();
+            plan.jobs_with_results += u64::from(report.cases.is_some());
         }
-        with_files += u64::from(has_files);
+        plan.runs_without += u64::from(!has_files);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let (first, last) = (
-        runs.iter().map(|run| run.started_at()).min(),
-        runs.iter().map(|run| run.started_at()).max(),
-    );
-    let value = json!({
-        "source": source.name(), "runs": runs.len(), "runsWithout": runs.len() - usize::try_from(with_files)?,
-        "files": files, "expired": expired, "jobsWithResults": results, "bytes": bytes, "firstRun": first,
-        "lastRun": last, "firstExpiry": first_expiry, "requests": source.requests(),
-    });
-    output::print(global.json, &value, || {
+    plan.requests = source.requests();
+    output::print(global.json, &plan, || plan.in_words())
+}
+
+impl Plan {
+    fn in_words(&self) -> String {
         let day =
             |at: Option<Timestamp>| at.map_or("?".to_owned(), |at| at.to_string().chars().take(10).collect());
-        let mut lines = vec![
-            format!(
-                "{} of {}, from {} to {}",
-                output::count(value["runs"].as_u64().unwrap_or(0), "run"),
-                source.name(),
-                day(first),
-                day(last)
+        let runs = output::count(self.runs, "run");
+        let files = output::count(self.files, "file");
+        let size = output::bytes(i64::try_from(self.bytes).unwrap_or(i64::MAX));
+        let jobs = output::count(self.jobs_with_results, "job");
+        let expired = output::count(self.expired, "file");
+        let expiry = self.first_expiry.map(|at| at.to_string()).unwrap_or_default();
+        let lines = [
+            (
+                true,
+                format!(
+                    "{runs} of {}, from {} to {}",
+                    self.source,
+                    day(self.first_run),
+                    day(self.last_run)
+                ),
             ),
-            format!("  {} without anything to read", value["runsWithout"]),
+            (true, format!("  {} without anything to read", self.runs_without)),
+            (
+                self.files > 0,
+                format!("  {files} to read, {size} as far as sizes are known"),
+            ),
+            (
+                self.jobs_with_results > 0,
+                format!("  {jobs} whose results the CI service may have"),
+            ),
+            (
+                self.expired > 0,
+                format!("  {expired} that the CI service has deleted"),
+            ),
+            (
+                self.first_expiry.is_some(),
+                format!("  the next file is deleted at {expiry}"),
+            ),
+            (
+                true,
+                "Nothing was read. Only the content shows which files are reports.".to_owned(),
+            ),
         ];
-        if files > 0 {
-            let size = output::bytes(i64::try_from(bytes).unwrap_or(i64::MAX));
-            lines.push(format!(
-                "  {} to read, {size} as far as sizes are known",
-                output::count(files, "file")
-            ));
-        }
-        if results > 0 {
-            lines.push(format!(
-                "  {} whose results the CI service may have",
-                output::count(results, "job")
-            ));
-        }
-        if expired > 0 {
-            lines.push(format!(
-                "  {} that the CI service has deleted",
-                output::count(expired, "file")
-            ));
-        }
-        if let Some(at) = first_expiry {
-            lines.push(format!("  the next file is deleted at {at}"));
-        }
-        lines.push("Nothing was read. Only the content shows which files are reports.".to_owned());
-        lines.join("\n")
-    })
+        let shown: Vec<_> = lines
+            .into_iter()
+            .filter_map(|(is_shown, line)| is_shown.then_some(line))
+            .collect();
+        shown.join("\n")
+    }
 }

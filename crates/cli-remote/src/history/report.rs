@@ -1,26 +1,13 @@
 //! Reads the reports of an old run.
 
-use assay_domain::{recording::RunContext, timestamp::Timestamp};
+use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, PreparedReport, TooLarge};
-use assay_reports::{Clocks, Options, ReadError, Report, SourceFile, ci::CiContext};
+use assay_reports::{Clocks, Options, ReadError, SourceFile};
+
+use super::PastReport;
 
 /// Reports that tell of another day than their job come from a build cache.
 const CACHED_AFTER_MS: i64 = 24 * 3_600_000;
-
-/// What is known of a run beside its CI's variables.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// The run key, suite, branch and other values that are given like flags.
-    pub run_key: Option<String>,
-    /// Its context, like flags.
-    pub context: RunContext,
-    /// The start of its job.
-    pub started_at: Option<Timestamp>,
-    /// The time for a report without one, if no start of a job is known.
-    pub modified_at: Option<Timestamp>,
-    /// Folders that the checkout may have had.
-    pub roots: Vec<String>,
-}
 
 /// The readable reports of a job.
 #[derive(Debug)]
@@ -55,13 +42,8 @@ pub enum NoReport {
 ///
 /// # Errors
 /// [`NoReport`] if nothing of it can be stored.
-pub fn read(
-    mut files: Vec<SourceFile>,
-    ci: &CiContext,
-    known: Known,
-    now: Timestamp,
-) -> Result<JobReport, NoReport> {
-    let root = known.roots.into_iter().find(|root| names_root(&files, root));
+pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Result<JobReport, NoReport> {
+    let root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
     let options = Options {
         format: None,
         root: root.as_deref(),
@@ -81,15 +63,11 @@ pub fn read(
     let report = match assay_reports::read(&files, &options) {
         Ok(report) => report,
         Err(error) => {
-            files.retain(
-                |file| match assay_reports::read(std::slice::from_ref(file), &options) {
-                    Ok(_) => true,
-                    Err(error) => {
-                        unread.push(error.to_string());
-                        false
-                    }
-                },
-            );
+            files.retain(|file| {
+                let alone = assay_reports::read(std::slice::from_ref(file), &options);
+                unread.extend(alone.as_ref().err().map(ToString::to_string));
+                alone.is_ok()
+            });
             if files.is_empty() {
                 return Err(error.into());
             }
@@ -99,17 +77,23 @@ pub fn read(
     if report.tests.is_empty() && report.errors.is_empty() {
         return Err(NoReport::Empty);
     }
+    // The start of the job counts where the report has none, or one of another day.
+    let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
+    let started_at = match (report.started_at, past.started_at) {
+        (Some(start), Some(job)) if is_of_job(start, job) => None,
+        (Some(_), None) => None,
+        (None, None) => past.modified_at,
+        (Some(_) | None, job) => job,
+    };
     let flags = Flags {
-        run_key: known.run_key,
-        context: known.context,
-        started_at: started_at(&report, known.started_at, known.modified_at),
-        ..Flags::default()
+        started_at,
+        ..past.flags.clone()
     };
     let arrival = Arrival {
         files: Files::of(&files),
         report,
         flags: &flags,
-        ci,
+        ci: &past.ci,
         job_started_at: None,
     };
     let prepared = assay_ingest::prepare(arrival, now)?;
@@ -122,26 +106,10 @@ pub fn read(
     })
 }
 
-/// The start of the job, where the report has none or one of another day.
-fn started_at(report: &Report, job: Option<Timestamp>, modified_at: Option<Timestamp>) -> Option<Timestamp> {
-    let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
-    match (report.started_at, job) {
-        (Some(start), Some(job)) if is_of_job(start, job) => None,
-        (Some(_), None) => None,
-        (None, None) => modified_at,
-        (Some(_) | None, job) => job,
-    }
-}
-
-/// Whether a file names a path below a folder.
+/// Whether a file names a path below a folder. JSON writes a backslash twice.
 fn names_root(files: &[SourceFile], root: &str) -> bool {
-    // JSON writes a backslash twice.
-    let forms = [root.to_owned(), root.replace('\\', "\\\\")];
-    let finders: Vec<_> = forms
-        .iter()
-        .map(|form| memchr::memmem::Finder::new(form))
-        .collect();
-    files
-        .iter()
-        .any(|file| finders.iter().any(|finder| finder.find(&file.bytes).is_some()))
+    [root.to_owned(), root.replace('\\', "\\\\")].iter().any(|form| {
+        let finder = memchr::memmem::Finder::new(form);
+        files.iter().any(|file| finder.find(&file.bytes).is_some())
+    })
 }
