@@ -23,6 +23,9 @@ pub struct PathPattern(Regex);
 /// The values that a path names.
 pub type PathValues = BTreeMap<&'static str, String>;
 
+/// The values of a run, and its files.
+pub type TreeRun = (PathValues, Vec<PathBuf>);
+
 /// A part of a name in the order of people: `run-9` before `run-10`.
 type Ordered = Vec<(Reverse<bool>, u128, String)>;
 
@@ -57,7 +60,7 @@ pub fn runs(
     progress: &dyn Progress,
     folder: &Path,
     pattern: &PathPattern,
-) -> anyhow::Result<(Vec<(PathValues, Vec<PathBuf>)>, usize)> {
+) -> anyhow::Result<(Vec<TreeRun>, usize)> {
     let mut runs: BTreeMap<(Ordered, PathValues), Vec<PathBuf>> = BTreeMap::new();
     let mut others = 0;
     for candidate in files::candidates(progress, &[folder.to_owned()], &[])? {

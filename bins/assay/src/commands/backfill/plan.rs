@@ -67,50 +67,30 @@ pub(super) fn run(
 
 impl Plan {
     fn in_words(&self) -> String {
-        let day =
-            |at: Option<Timestamp>| at.map_or("?".to_owned(), |at| at.to_string().chars().take(10).collect());
+        let day = |at: Option<Timestamp>| at.map(|at| at.to_string().chars().take(10).collect::<String>());
+        let day = |at| day(at).unwrap_or_default();
+        let (first, last) = (day(self.first_run), day(self.last_run));
         let runs = output::count(self.runs, "run");
-        let files = output::count(self.files, "file");
-        let size = output::bytes(i64::try_from(self.bytes).unwrap_or(i64::MAX));
-        let jobs = output::count(self.jobs_with_results, "job");
-        let expired = output::count(self.expired, "file");
-        let expiry = self.first_expiry.map(|at| at.to_string()).unwrap_or_default();
-        let lines = [
-            (
-                true,
-                format!(
-                    "{runs} of {}, from {} to {}",
-                    self.source,
-                    day(self.first_run),
-                    day(self.last_run)
-                ),
-            ),
-            (true, format!("  {} without anything to read", self.runs_without)),
-            (
-                self.files > 0,
-                format!("  {files} to read, {size} as far as sizes are known"),
-            ),
-            (
-                self.jobs_with_results > 0,
-                format!("  {jobs} whose results the CI service may have"),
-            ),
-            (
-                self.expired > 0,
-                format!("  {expired} that the CI service has deleted"),
-            ),
-            (
-                self.first_expiry.is_some(),
-                format!("  the next file is deleted at {expiry}"),
-            ),
-            (
-                true,
-                "Nothing was read. Only the content shows which files are reports.".to_owned(),
-            ),
+        let mut lines = vec![
+            format!("{runs} of {}, from {first} to {last}", self.source),
+            format!("  {} without anything to read", self.runs_without),
         ];
-        let shown: Vec<_> = lines
-            .into_iter()
-            .filter_map(|(is_shown, line)| is_shown.then_some(line))
-            .collect();
-        shown.join("\n")
+        let size = output::bytes(i64::try_from(self.bytes).unwrap_or(i64::MAX));
+        let mut add = |number: u64, noun: &str, rest: &str| {
+            let line = format!("  {} {rest}", output::count(number, noun));
+            lines.extend(Some(line).filter(|_| number > 0));
+        };
+        let to_read = format!("to read, {size} as far as sizes are known");
+        add(self.files, "file", &to_read);
+        add(
+            self.jobs_with_results,
+            "job",
+            "whose results the CI service may have",
+        );
+        add(self.expired, "file", "that the CI service has deleted");
+        let expiry = self.first_expiry;
+        lines.extend(expiry.map(|at| format!("  the next file is deleted at {at}")));
+        lines.push("Nothing was read. Only the content shows which files are reports.".to_owned());
+        lines.join("\n")
     }
 }

@@ -120,7 +120,7 @@ impl Source {
         };
         let is_url = service.form == "URL";
         let is_form = name.split('/').count() >= service.form.split('/').count();
-        if !is_url && !(is_form && name.split('/').all(is_part)) {
+        if !(is_url || is_form && name.split('/').all(is_part)) {
             let flag = service.name.to_lowercase();
             return Err(Misuse(format!("--{flag} {name:?}: expected {}", service.form)).into());
         }
@@ -148,6 +148,13 @@ impl Source {
         Ok(Self::Service(Box::new(project)))
     }
 
+    fn project(&self) -> Option<&Project> {
+        match self {
+            Self::Service(project) => Some(project),
+            Self::Tree(..) => None,
+        }
+    }
+
     /// Its name in messages and in the state.
     pub(super) fn name(&self) -> String {
         match self {
@@ -158,17 +165,13 @@ impl Source {
 
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
-        match self {
-            Self::Service(project) => project.requests(),
-            Self::Tree(..) => 0,
-        }
+        self.project().map_or(0, Project::requests)
     }
 
+    /// The branch that releases are made from, if the service knows it.
     pub(super) fn stable_branch(&self) -> anyhow::Result<Option<String>> {
-        match self {
-            Self::Service(project) => Ok(project.stable_branch()?),
-            Self::Tree(..) => Ok(None),
-        }
+        let named = self.project().map(Project::stable_branch).transpose()?;
+        Ok(named.flatten())
     }
 
     /// The runs since a moment, oldest first.
@@ -182,9 +185,8 @@ impl Source {
         };
         let (runs, others) = tree::runs(global.progress(), folder, pattern)?;
         if others > 0 {
-            global.progress().note(&format!(
-                "skipped {others} files whose paths do not match the pattern"
-            ));
+            let note = format!("skipped {others} files whose paths do not match the pattern");
+            global.progress().note(&note);
         }
         let runs = runs.into_iter().map(|(values, files)| {
             let modified = |file: &PathBuf| file.metadata().ok()?.modified().ok();
@@ -248,7 +250,7 @@ impl Source {
             }
             reports.extend(found);
         }
-        if let (true, Some(cases), Self::Service(project)) = (reports.is_empty(), &past.cases, self) {
+        if let (true, Some(cases), Some(project)) = (reports.is_empty(), &past.cases, self.project()) {
             match project.results(cases) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
@@ -344,14 +346,16 @@ fn origin(url: &str) -> String {
 /// Whether a part of a project's name may be a part of an address.
 fn is_part(part: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    part.trim_matches('.') != "" && part.chars().all(is_allowed)
+    !part.trim_matches('.').is_empty() && part.chars().all(is_allowed)
 }
 
-/// The token of the environment. It must be one word, because it becomes a header.
+/// The token of the environment, else of `gh`.
 fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
+    let is_word = |token: &str| !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
     for name in service.tokens {
         let token = environment::variable(name).unwrap_or_default().trim().to_owned();
-        if !token.chars().all(|c| c.is_ascii_graphic()) {
+        // It becomes a header.
+        if !token.is_empty() && !is_word(&token) {
             let wrong = format!("{name} contains no token; a token is one word of ASCII characters");
             return Err(Misuse(wrong).into());
         }
@@ -361,6 +365,7 @@ fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
     }
     let is_github = service.name == GITHUB.name;
     let token = Some(url).filter(|_| is_github).and_then(token_of_gh);
+    let token = token.filter(|token| is_word(token));
     if token.is_some() || service.name == JENKINS.name {
         return Ok(token);
     }
@@ -369,24 +374,25 @@ fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
     } else {
         ""
     };
+    let (name, scope) = (service.name, service.scope);
     let variable = service.tokens.first().copied().unwrap_or_default();
     Err(Misuse(format!(
-        "no token for {}: set {variable} to one that {}{sign_in}",
-        service.name, service.scope
+        "no token for {name}: set {variable} to one that {scope}{sign_in}"
     ))
     .into())
 }
 
-/// The token that GitHub's own command line keeps for the host of this address.
+/// The token that GitHub's own command line keeps for the host of this address. Another host must not get it.
 fn token_of_gh(url: &str) -> Option<String> {
     let host = url.split_once("://")?.1.split(['/', ':']).next()?;
-    let output = Command::new("gh")
-        .args(["auth", "token", "--hostname"])
-        .arg(host.strip_prefix("api.").unwrap_or(host))
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
+    let mut command = Command::new("gh");
+    command.args([
+        "auth",
+        "token",
+        "--hostname",
+        host.strip_prefix("api.").unwrap_or(host),
+    ]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
-    let token = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    (!token.is_empty() && token.chars().all(|c| c.is_ascii_graphic())).then_some(token)
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -103,7 +103,19 @@ pub(super) fn zipped(files: &[(&str, &str)], zip64: bool) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A run of GitHub Actions with one job and one artifact.
+/// A job of a run and its artifact.
+#[derive(Debug, Clone)]
+pub(super) struct Leg {
+    pub(super) job: &'static str,
+    pub(super) artifact: &'static str,
+    pub(super) attempt: u32,
+    /// Its start after that of the run.
+    pub(super) after_ms: i64,
+    /// The answer of the storage.
+    pub(super) archive: Vec<u8>,
+}
+
+/// A run of GitHub Actions.
 #[derive(Debug, Clone)]
 pub(super) struct GitHubRun {
     pub(super) id: u64,
@@ -111,8 +123,20 @@ pub(super) struct GitHubRun {
     pub(super) branch: &'static str,
     pub(super) sha: String,
     pub(super) is_expired: bool,
-    /// The answer of the storage.
-    pub(super) archive: Vec<u8>,
+    /// The repository of a pull request's branch.
+    pub(super) fork: Option<&'static str>,
+    pub(super) legs: Vec<Leg>,
+}
+
+impl GitHubRun {
+    /// The ids and starts of its jobs, which are those of their artifacts.
+    pub(super) fn legs(&self) -> impl Iterator<Item = (u64, Timestamp, &Leg)> {
+        let id = |index: u64| self.id + 10_000 * index;
+        (0..)
+            .map(id)
+            .zip(&self.legs)
+            .map(|(id, leg)| (id, self.start.plus_ms(leg.after_ms), leg))
+    }
 }
 
 /// The page of a list, newest first, as GitHub makes them: at most 1,000 of a search, with the header `Link`.
@@ -165,39 +189,46 @@ pub(super) fn github(runs: Vec<GitHubRun>, storage: &Host) -> Host {
             return page(url, path, listed.into_iter().map(run).collect(), "workflow_runs");
         }
         let id = rest.split('/').find_map(|part| part.parse::<u64>().ok());
-        let Some(run) = runs.iter().find(|run| Some(run.id) == id) else {
+        let Some((id, run)) = id.and_then(|id| Some((id, runs.iter().find(|run| run.id == id % 10_000)?)))
+        else {
             return status(404, "");
         };
         if rest.contains("/artifacts?") {
-            let expires = run.start.plus_days(90);
-            return json(&json!({"total_count": 1, "artifacts": [{
-                "id": run.id, "name": "report", "size_in_bytes": run.archive.len(), "expired": run.is_expired,
-                "archive_download_url": format!("{url}/repos/shop/web/actions/artifacts/{}/zip", run.id),
-                "created_at": run.start.plus_ms(60_000), "expires_at": expires,
-            }]}));
+            let artifact = |(id, start, leg): (u64, Timestamp, &Leg)| {
+                json!({
+                    "id": id, "name": leg.artifact, "size_in_bytes": leg.archive.len(), "expired": run.is_expired,
+                    "archive_download_url": format!("{url}/repos/shop/web/actions/artifacts/{id}/zip"),
+                    "created_at": start.plus_ms(60_000), "expires_at": run.start.plus_days(90),
+                })
+            };
+            let artifacts: Vec<_> = run.legs().map(artifact).collect();
+            return json(&json!({"total_count": artifacts.len(), "artifacts": artifacts}));
         }
         if rest.contains("/jobs?") {
-            return json(&json!({"total_count": 1, "jobs": [{
-                "id": run.id, "name": "test", "run_attempt": 1, "runner_name": "runner-1",
-                "started_at": run.start, "completed_at": run.start.plus_ms(120_000),
-            }]}));
+            let job = |(id, start, leg): (u64, Timestamp, &Leg)| {
+                json!({
+                    "id": id, "name": leg.job, "run_attempt": leg.attempt, "runner_name": "runner-1",
+                    "started_at": start, "completed_at": start.plus_ms(120_000),
+                })
+            };
+            let jobs: Vec<_> = run.legs().map(job).collect();
+            return json(&json!({"total_count": jobs.len(), "jobs": jobs}));
         }
         if run.is_expired {
             return status(410, "");
         }
-        status(
-            302,
-            &format!("Location: {storage}/blob/{}?sig=secret\r\n", run.id),
-        )
+        status(302, &format!("Location: {storage}/blob/{id}?sig=secret\r\n"))
     })
 }
 
 fn run(run: &GitHubRun) -> Value {
+    let attempt = run.legs.iter().map(|leg| leg.attempt).max();
     json!({
-        "id": run.id, "status": "completed", "event": "push", "run_attempt": 1, "head_branch": run.branch,
+        "id": run.id, "status": "completed", "run_attempt": attempt,
+        "event": if run.fork.is_some() { "pull_request" } else { "push" }, "head_branch": run.branch,
         "head_sha": run.sha, "created_at": run.start, "run_started_at": run.start, "display_title": "Add carts",
         "html_url": format!("https://github.com/shop/web/actions/runs/{}", run.id), "pull_requests": [],
-        "head_repository": {"full_name": "shop/web"}, "repository": {"full_name": "shop/web"},
+        "head_repository": {"full_name": run.fork.unwrap_or("shop/web")}, "repository": {"full_name": "shop/web"},
         "actor": {"login": "ada"}, "head_commit": {"message": "Add carts", "author": {"name": "Ada"}},
     })
 }

@@ -18,7 +18,7 @@ use assay_domain::timestamp::Timestamp;
 use assay_testkit::{Cli, ServedWorld, stderr_text, text};
 use serde_json::Value;
 
-use self::host::{GitHubRun, Host, github, status, zipped};
+use self::host::{GitHubRun, Host, Leg, github, status, zipped};
 use crate::{ingest::now, junit};
 
 fn days_ago(days: i64) -> Timestamp {
@@ -37,13 +37,28 @@ fn github_run(id: u64, days: i64, pays: bool) -> GitHubRun {
         branch: "trunk",
         sha: format!("{id:040x}"),
         is_expired: false,
-        archive: zipped(
-            &[
-                ("out/junit.xml", &report(start, pays)),
-                ("out/page.html", "<html/>"),
-            ],
-            id % 2 == 0,
-        ),
+        fork: None,
+        legs: vec![leg("test", "report", 1, start, 0, pays)],
+    }
+}
+
+/// A job of a run, with its report in an artifact, in zip64 if the run began in an even second.
+fn leg(
+    job: &'static str,
+    artifact: &'static str,
+    attempt: u32,
+    run: Timestamp,
+    after_ms: i64,
+    pays: bool,
+) -> Leg {
+    let report = report(run.plus_ms(after_ms), pays);
+    let files = [("out/junit.xml", report.as_str()), ("out/page.html", "<html/>")];
+    Leg {
+        job,
+        artifact,
+        attempt,
+        after_ms,
+        archive: zipped(&files, run.unix_ms() / 1_000 % 2 == 0),
     }
 }
 
@@ -51,7 +66,8 @@ fn github_run(id: u64, days: i64, pays: bool) -> GitHubRun {
 fn storage(runs: &[GitHubRun]) -> Host {
     let archives: Vec<_> = runs
         .iter()
-        .map(|run| (format!("/blob/{}?", run.id), run.archive.clone()))
+        .flat_map(GitHubRun::legs)
+        .map(|(id, _, leg)| (format!("/blob/{id}?"), leg.archive.clone()))
         .collect();
     Host::start(move |_, asked| {
         let archive = archives.iter().find(|(path, _)| asked.path.starts_with(path));
@@ -91,13 +107,13 @@ fn succeeded(mut command: Command) -> String {
 fn without_a_server_a_history_becomes_a_page_and_a_table() {
     let mut runs: Vec<_> = (1..=12).map(|id| github_run(id, 6, id % 3 > 0)).collect();
     runs[3].is_expired = true;
-    runs[4].archive = zipped(&[("../../etc/junit.xml", &report(runs[4].start, false))], false);
+    runs[4].legs[0].archive = zipped(&[("../../etc/junit.xml", &report(runs[4].start, false))], false);
     let bomb = format!(
         "<testsuite><testcase name=\"a\"/></testsuite>{}",
         " ".repeat(32 << 20)
     );
-    runs[5].archive = zipped(&[("junit.xml", &bomb)], false);
-    runs[6].archive = b"no archive".to_vec();
+    runs[5].legs[0].archive = zipped(&[("junit.xml", &bomb)], false);
+    runs[6].legs[0].archive = b"no archive".to_vec();
     let folder = tempfile::tempdir().unwrap();
     let storage = storage(&runs);
     let github = github(runs, &storage);
@@ -143,12 +159,10 @@ fn without_a_server_a_history_becomes_a_page_and_a_table() {
 
 #[test]
 fn a_plan_lists_more_runs_than_a_search_does_and_downloads_nothing() {
-    let mut runs: Vec<_> = (1..=2_000)
-        .map(|id| GitHubRun {
-            archive: vec![0; 100],
-            ..github_run(id, 60, true)
-        })
-        .collect();
+    let mut runs: Vec<_> = (1..=2_000).map(|id| github_run(id, 60, true)).collect();
+    for run in &mut runs {
+        run.legs[0].archive = vec![0; 100];
+    }
     runs[0].is_expired = true;
     let folder = tempfile::tempdir().unwrap();
     let storage = storage(&[]);
@@ -373,6 +387,38 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
         ))
     };
     assert_eq!(verdict(&old).as_deref(), Some("true"));
+
+    // A pull request from a fork, a job that ran again, and a matrix whose legs ran at once.
+    let mut more: Vec<_> = (101..=103).map(|id| github_run(id, 1, true)).collect();
+    more[0].branch = "carts";
+    more[0].fork = Some("ada/web");
+    let start = more[1].start;
+    more[1].legs = vec![
+        leg("test", "report", 1, start, 0, false),
+        leg("test", "report", 2, start, 600_000, true),
+    ];
+    let start = more[2].start;
+    more[2].legs = vec![
+        leg("unit (18)", "unit-18", 1, start, 0, true),
+        leg("unit (20)", "unit-20", 1, start, 0, false),
+    ];
+    let github = host::github(more.clone(), &self::storage(&more));
+    let arguments = ["backfill", "--github", "shop/web", "--host-url", &github.url];
+    succeeded(sending(&key, &arguments));
+    let stored = world.database.text(&format!(
+        "SELECT string_agg(concat_ws(' ', right(commit_sha, 2), branch, coalesce(right(tested_revision, 2), '-'), \
+                coalesce(pull_request_number::text, '-'), coalesce(suite, '-'), status, attempts), '; ' ORDER BY number) \
+         FROM run, LATERAL (SELECT string_agg(job_attempt::text, ',' ORDER BY job_attempt) AS attempts FROM part \
+              WHERE part.project_id = run.project_id AND part.run_number = run.number) parts \
+         WHERE project_id = '{old}' AND number > 12"
+    ));
+    assert_eq!(
+        stored.as_deref(),
+        Some(
+            "65 ada:carts 65 - test passed 1; 66 trunk - - test passed 1,2; 67 trunk - - unit (18) passed 1; \
+             67 trunk - - unit (20) failed 1"
+        )
+    );
 }
 
 #[test]
