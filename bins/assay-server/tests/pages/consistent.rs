@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use assay_testkit::{Browser, Client, Scripts, ServedWorld, Server, free_address, junit, program};
+use assay_testkit::{
+    Browser, Client, Scripts, ServedWorld, Server, free_address, junit, program, wait_until,
+};
 use serde_json::Value;
 
 /// A project whose pages are read.
@@ -451,6 +453,11 @@ impl<'w> Reader<'w> {
         let red = self.of_elements("#results .row a", name);
         let runs = self.api("/runs?days=30&perPage=50");
         let runs = runs["runs"].as_array().unwrap();
+        // A newer pass hides no message until the run that has it is complete.
+        let shards = &runs.iter().find(|run| run["branch"] == "main").unwrap()["shards"];
+        let is_partial = shards.is_object()
+            && shards["received"].as_array().map(Vec::len)
+                != shards["expected"].as_u64().map(|expected| expected as usize);
         let mut group = "";
         for line in messages.lines() {
             if !line.starts_with(' ') {
@@ -469,7 +476,8 @@ impl<'w> Reader<'w> {
                 let broke = group.contains(" broke ") && !group.contains(" repaired");
                 let passes = group.contains(" again") || group.contains(" repaired");
                 self.seen[4] += usize::from(broke || passes);
-                let agrees = test.starts_with("and ") || (!broke || is_red) && (!passes || !is_red);
+                let agrees =
+                    test.starts_with("and ") || (!broke || is_red || is_partial) && (!passes || !is_red);
                 self.check(
                     agrees,
                     "message",
@@ -517,10 +525,18 @@ fn no_page_of_the_demonstration_contradicts_another() {
     let ingest_key = reports.split("Bearer ").nth(1).unwrap().split('\'').next();
     let mut ingest_key = ingest_key.map(str::to_owned);
     let projects = server.0.client().get("/api/v1/projects", Some(key)).json();
-    let messages = folder.path().join(".assay-demo/messages.txt");
-    let messages = std::fs::read_to_string(messages).unwrap();
+    let projects = projects["projects"].as_array().unwrap();
+    let file = folder.path().join(".assay-demo/messages.txt");
+    let mut messages = String::new();
+    wait_until("a message about each project", || {
+        messages = std::fs::read_to_string(&file).unwrap_or_default();
+        let heading = |project: &Value| format!("\n{}: ", project["name"].as_str().unwrap());
+        projects
+            .iter()
+            .all(|project| messages.contains(&heading(project)))
+    });
     let mut seen = [0; 5];
-    for project in projects["projects"].as_array().unwrap() {
+    for project in projects {
         let browser = Browser::start(Scripts::On);
         browser.open(link);
         browser.until("return location.pathname === '/'");

@@ -54,8 +54,14 @@ impl<'a, Row> SqlStatement<'a, Row> {
     pub(crate) fn filled(sql: &'static str, pieces: &[&[Part<'a>]]) -> Self {
         let mut texts = sql.split("{}");
         let beginning = Self::new(texts.next().unwrap_or_default());
-        let with_next = |statement: Self, (pieces, text): (&&[Part<'a>], _)| statement.all(pieces).sql(text);
-        pieces.iter().zip(texts).fold(beginning, with_next)
+        pieces
+            .iter()
+            .zip(texts)
+            .fold(beginning, |mut statement, (pieces, text)| {
+                statement.parts.extend_from_slice(pieces);
+                statement.parts.push(Part::Sql(text));
+                statement
+            })
     }
 
     /// Appends SQL.

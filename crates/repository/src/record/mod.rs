@@ -293,7 +293,7 @@ impl Import<'_> {
             return Ok(false);
         }
         match RunContents::load(connection, self.project, run.number, run.started_at) {
-            Ok(_) => Ok(false),
+            Ok(contents) => Ok(contents.names_unknown_tests(connection, self.project)?),
             Err(WorkError::Refused(StoreError::Corrupt { .. })) => Ok(true),
             Err(error) => Err(error.into()),
         }
