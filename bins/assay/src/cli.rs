@@ -5,9 +5,9 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        analyze::AnalyzeArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs, owners::OwnersArgs,
-        quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs,
-        uploads::UploadsArgs,
+        analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs,
+        owners::OwnersArgs, quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs, split::SplitArgs,
+        upload::UploadArgs, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Gate(Box<GateArgs>),
     Upload(Box<UploadArgs>),
     Analyze(Box<AnalyzeArgs>),
+    Backfill(Box<BackfillArgs>),
     Quarantine(QuarantineArgs),
     Split(SplitArgs),
     Culprit(CulpritArgs),

@@ -1,6 +1,6 @@
 //! The flags for sending a report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assay_cli_local::sources::report_flags::ReportFlags;
 use assay_cli_remote::{
@@ -54,19 +54,28 @@ pub(crate) struct UploadFlags {
     pub(crate) report: ReportFlags,
 }
 
+/// The client of the ingest listener. The error is a [`MissingSetting`] if the address or the key was not given.
+pub(crate) fn server_of(
+    url: Option<&str>,
+    key_file: Option<&Path>,
+    connection: &ConnectionFlags,
+) -> anyhow::Result<Server> {
+    let own = url.filter(|url| !url.trim().is_empty()).map(str::to_owned);
+    let url = own.or_else(environment::installation);
+    let settings = Settings {
+        url: url.as_deref(),
+        key_file,
+        key: environment::ingest_key(),
+        insecure_http: connection.insecure_http,
+    };
+    let (address, key) = settings.resolve()?;
+    Server::new(address, key)
+}
+
 impl UploadFlags {
     /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
     pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
-        let own = self.url.clone().filter(|url| !url.trim().is_empty());
-        let url = own.or_else(environment::installation);
-        let settings = Settings {
-            url: url.as_deref(),
-            key_file: self.key_file.as_deref(),
-            key: environment::ingest_key(),
-            insecure_http: self.connection.insecure_http,
-        };
-        let (address, key) = settings.resolve()?;
-        Server::new(address, key)
+        server_of(self.url.as_deref(), self.key_file.as_deref(), &self.connection)
     }
 
     /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.

@@ -7,7 +7,7 @@ pub type Group = (&'static str, &'static [&'static str]);
 
 /// The commands of `assay`, in the order of first use.
 const ASSAY: &[Group] = &[
-    ("Reports", &["run", "upload", "analyze"]),
+    ("Reports", &["run", "upload", "backfill", "analyze"]),
     (
         "Answers",
         &[

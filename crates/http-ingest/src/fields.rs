@@ -72,6 +72,23 @@ impl RawFields {
     }
 }
 
+/// How the upload of an old run is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackfillJudgement {
+    /// By a later upload.
+    Later,
+    /// Now, without messages.
+    Silent,
+}
+
+fn judgement(text: &str) -> Result<BackfillJudgement, &'static str> {
+    match text {
+        "later" => Ok(BackfillJudgement::Later),
+        "silent" => Ok(BackfillJudgement::Silent),
+        _ => Err("expected later or silent"),
+    }
+}
+
 /// The fields of an upload, parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
@@ -93,6 +110,8 @@ pub(crate) struct Fields {
     /// Whether files more than a day from the upload are left out.
     pub(crate) skip_cached: bool,
     pub(crate) dry_run: bool,
+    /// How an old run is judged.
+    pub(crate) judgement: Option<BackfillJudgement>,
     /// Whether the answer includes the causes of the report's failures.
     pub(crate) failures: bool,
     /// The offset from UTC of the machine that ran the tests.
@@ -145,6 +164,7 @@ impl TryFrom<RawFields> for Fields {
                 .unwrap_or(false),
             skip_cached: raw.parsed(UploadField::SkipCached, boolean)?.unwrap_or(false),
             dry_run: raw.parsed(UploadField::DryRun, boolean)?.unwrap_or(false),
+            judgement: raw.parsed(UploadField::Judgement, judgement)?,
             failures: raw.parsed(UploadField::Failures, boolean)?.unwrap_or(false),
             utc_offset_minutes: raw.parsed(UploadField::UtcOffset, values::utc_offset)?,
         })
@@ -259,6 +279,7 @@ mod tests {
             ("provider", "gitlab-ci"),
             ("knownFiles", "src/a.java\n\n src/b.java\r\n"),
             ("dryRun", "true"),
+            ("judgement", "silent"),
             ("utcOffset", "-03:30"),
             ("runUrl", "https://ci.test/7"),
             ("mergeBase", "C0FFEE0123"),
@@ -272,6 +293,7 @@ mod tests {
         assert_eq!(fields.flags.context.ci_provider, Some(CiProvider::GitlabCi));
         assert_eq!(fields.format, Some(Format::Jest));
         assert_eq!((fields.flags.duration_ms, fields.dry_run), (Some(1500), true));
+        assert_eq!(fields.judgement, Some(BackfillJudgement::Silent));
         assert_eq!(fields.utc_offset_minutes, Some(-210));
         assert_eq!(fields.ci.provider, Some(CiProvider::GithubActions));
         assert_eq!(fields.ci.job.as_deref(), Some("e2e"));

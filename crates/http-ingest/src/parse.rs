@@ -20,7 +20,7 @@ use crate::{
     app::AppState,
     body::ReceivedBody,
     error::IngestError,
-    fields::{Fields, RawFields, field_of},
+    fields::{BackfillJudgement, Fields, RawFields, field_of},
     limits::Limits,
     memory::UploadMemory,
     parts::{self, Shape},
@@ -67,6 +67,8 @@ pub(crate) struct ParsedUpload {
     /// The variable of each value of `ci`: (value, variable).
     pub(crate) sources: Vec<(String, String)>,
     pub(crate) dry_run: bool,
+    /// How an old run is judged.
+    pub(crate) judgement: Option<BackfillJudgement>,
     /// Whether the answer includes the causes of the report's failures.
     pub(crate) includes_failures: bool,
     pub(crate) failures: Option<ReportFailures>,
@@ -99,6 +101,10 @@ pub(crate) fn parse(
     memory.demand(raw.bytes_of_known_files())?;
     let mut fields = Fields::try_from(raw)?;
     check_project(grant, fields.project.as_deref())?;
+    if fields.judgement.is_some() && !grant.terms.backfill {
+        let rule = "only for a key of `assay-admin key create-ingest --backfill`";
+        return Err(IngestError::bad("judgement", rule));
+    }
     let file_count = u32::try_from(files.len()).unwrap_or(u32::MAX);
     let before = memory.used();
     let reading = Reading {
@@ -135,6 +141,7 @@ pub(crate) fn parse(
         prepared,
         sources: fields.sources,
         dry_run: fields.dry_run,
+        judgement: fields.judgement,
         includes_failures: fields.failures,
         failures: None,
         bytes: received.bytes,

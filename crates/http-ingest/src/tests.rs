@@ -298,7 +298,7 @@ fn field_schema(field: UploadField) -> Value {
         schema["maxLength"] = most.into();
     }
     let providers: Value = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect();
-    let keywords: [(&[UploadField], &str, Value); 8] = [
+    let keywords: [(&[UploadField], &str, Value); 9] = [
         (&[UploadField::StartedAt], "format", json!("date-time")),
         (
             &[
@@ -311,6 +311,7 @@ fn field_schema(field: UploadField) -> Value {
             json!(["true", "false"]),
         ),
         (&[UploadField::Provider], "enum", providers),
+        (&[UploadField::Judgement], "enum", json!(["later", "silent"])),
         (&[UploadField::MergeBase], "pattern", json!("^[0-9A-Fa-f]{7,64}$")),
         (
             &[UploadField::UtcOffset],

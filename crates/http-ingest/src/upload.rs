@@ -25,6 +25,7 @@ use crate::{
     app::{self, AppState},
     body::{self, ReceivedBody},
     error::IngestError,
+    fields::BackfillJudgement,
     memory::UploadMemory,
     parse::{Head, ParsedUpload, explain, parse},
     parts::{self, PartHeads},
@@ -289,6 +290,12 @@ fn record(
         now,
     )
     .inspect_err(|error| app.count_refused(error))?;
+    let is_silent = parsed.judgement == Some(BackfillJudgement::Silent);
+    let due = due.filter(|_| parsed.judgement != Some(BackfillJudgement::Later));
+    let due = due.map(|mut due| {
+        due.is_silent = is_silent;
+        due
+    });
     let due = due.map(|due| OwedJudgement {
         app: Arc::clone(app),
         project: grant.project,

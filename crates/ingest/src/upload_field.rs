@@ -151,6 +151,9 @@ fields! {
     DryRun "dryRun" Parsed,
         "`true`: the report is read and answered, but not stored.",
         "false";
+    Judgement "judgement" Parsed,
+        "For a run of the past, with a key for such runs. `later`: the project is judged by a later upload. `silent`: it is judged, and no message is sent about it.",
+        "later";
     Failures "failures" Parsed,
         "`true`: the answer includes the causes of this report's failures.",
         "true";

@@ -1,6 +1,7 @@
 //! The commands, one file for each.
 
 pub(crate) mod analyze;
+pub(crate) mod backfill;
 pub(crate) mod culprit;
 pub(crate) mod gate;
 pub(crate) mod mcp;
@@ -22,6 +23,7 @@ use crate::cli::{Cli, Command};
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { global, command } = cli;
     let done = match command {
+        Command::Backfill(args) => return backfill::run(&global, &args),
         Command::Run(args) => return run::run(&global, *args),
         Command::Gate(args) => return gate::run(&global, &args),
         Command::Upload(args) => return upload::run(&global, &args),

@@ -12,6 +12,7 @@
 use assay_testkit::{pty, timed_junit as junit};
 
 mod analyze;
+mod backfill;
 mod causes;
 mod config;
 mod culprit;

@@ -321,15 +321,8 @@ fn walk(
                 _ => return Err(error.into()),
             },
         };
-        let suffix = entry
-            .path()
-            .extension()
-            .and_then(|suffix| suffix.to_str())
-            .unwrap_or_default();
-        let mut all_suffixes = SUFFIXES.iter().chain(suffixes);
         let name = entry.file_name().to_string_lossy();
-        let is_known = all_suffixes.any(|other| suffix.eq_ignore_ascii_case(other))
-            || NAMES.iter().any(|end| name.ends_with(end));
+        let is_known = may_be_report(&name) || has_suffix(&name, suffixes);
         if entry.file_type().is_file() && is_known {
             into.push(Candidate {
                 path: entry.into_path(),
@@ -343,6 +336,16 @@ fn walk(
         }
     }
     Ok(())
+}
+
+/// Whether a walk reads a file of this name. Its content then decides.
+pub fn may_be_report(name: &str) -> bool {
+    has_suffix(name, SUFFIXES) || NAMES.iter().any(|end| name.ends_with(end))
+}
+
+fn has_suffix(name: &str, suffixes: &[&str]) -> bool {
+    let suffix = Path::new(name).extension().and_then(|suffix| suffix.to_str());
+    suffix.is_some_and(|suffix| suffixes.iter().any(|other| suffix.eq_ignore_ascii_case(other)))
 }
 
 /// The error for a path that cannot be read. The libraries' own messages would show the path unescaped.

@@ -82,6 +82,11 @@ impl UploadError {
         }
     }
 
+    /// The machine-readable code of the server's answer, if it has one.
+    pub fn code(&self) -> Option<&str> {
+        self.refusal().map(|refusal| refusal.code.as_str())
+    }
+
     /// Whether the report itself is refused, so that sending it later or with another key does not help.
     pub fn is_the_reports_fault(&self) -> bool {
         self.refusal()

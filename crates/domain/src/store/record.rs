@@ -77,17 +77,24 @@ pub struct StoredRecording {
 
 /// A judgement that is due after a recording was stored. Only the store that created it reads its content.
 #[derive(Debug)]
-pub struct DueJudgement(Box<dyn Any + Send + Sync>);
+pub struct DueJudgement {
+    details: Box<dyn Any + Send + Sync>,
+    /// Whether no message is sent about what it changes, as after the import of old runs.
+    pub is_silent: bool,
+}
 
 impl DueJudgement {
     /// A judgement with the store's own data for it.
     pub fn new(details: impl Any + Send + Sync) -> Self {
-        Self(Box::new(details))
+        Self {
+            details: Box::new(details),
+            is_silent: false,
+        }
     }
 
     /// The store's data.
     pub fn details<T: Any>(&self) -> Option<&T> {
-        self.0.downcast_ref()
+        self.details.downcast_ref()
     }
 }
 

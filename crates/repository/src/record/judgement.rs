@@ -62,6 +62,7 @@ impl PendingJudgement {
         &self,
         database: &Database,
         judge: &dyn Judge,
+        edges: EdgeRecording,
     ) -> Result<VerdictChanges, RecordError> {
         let mut invalidations = 0;
         loop {
@@ -69,13 +70,13 @@ impl PendingJudgement {
             let next_step = database.in_turn(
                 "judging a project",
                 ProjectId(self.project),
-                |connection, locked| self.next_step(connection, &locked, judge, may_hold_lock),
+                |connection, locked| self.next_step(connection, &locked, judge, (may_hold_lock, edges)),
             )?;
             let mark = match next_step {
                 NextStep::Finished(changes) => return Ok(changes),
                 NextStep::Judge(mark) => mark,
             };
-            if let Some(changes) = self.judge_without_lock(database, judge, mark)? {
+            if let Some(changes) = self.judge_without_lock(database, judge, mark, edges)? {
                 return Ok(changes);
             }
             invalidations += 1;
@@ -90,7 +91,7 @@ impl PendingJudgement {
         connection: &mut PgConnection,
         locked: &LockedProject,
         judge: &dyn Judge,
-        may_hold_lock: bool,
+        (may_hold_lock, edges): (bool, EdgeRecording),
     ) -> Work<NextStep> {
         let mark = locked.mark;
         if mark.is_judged() {
@@ -110,7 +111,7 @@ impl PendingJudgement {
             judge,
             as_of,
             &ImportChanges::everything(),
-            EdgeRecording::Write,
+            edges,
         )?;
         Ok(NextStep::Finished(update.changes(connection, self.project)?))
     }
@@ -121,6 +122,7 @@ impl PendingJudgement {
         database: &Database,
         judge: &dyn Judge,
         mark: Mark,
+        edges: EdgeRecording,
     ) -> Result<Option<VerdictChanges>, RecordError> {
         let (project, as_of) = (self.project, self.as_of);
         let from = as_of.plus_days(-ENGINE_WINDOW_DAYS);
@@ -146,7 +148,7 @@ impl PendingJudgement {
                 if locked.mark != mark {
                     return Ok(None);
                 }
-                update.store(connection, project, EdgeRecording::Write)?;
+                update.store(connection, project, edges)?;
                 Ok(Some(update.changes(connection, project)?))
             },
         )

@@ -61,7 +61,7 @@ use judgement::PendingJudgement;
 use run::{KnownRun, NewRun};
 use target::Target;
 use turn::LockedProject;
-use verdict::ImportChanges;
+use verdict::{EdgeRecording, ImportChanges};
 use work::{ImportStart, Work};
 
 define_sql_function! {
@@ -133,7 +133,9 @@ impl Recorder for Database {
         })?;
         // The judgement reads what was stored, and stores verdicts.
         self.count_outgrown(judgement);
-        let changes = judgement.judge(self, judge).map_err(not_judged)?;
+        let changes = judgement
+            .judge(self, judge, EdgeRecording::unless_silent(due))
+            .map_err(not_judged)?;
         self.count_outgrown(judgement);
         Ok(changes)
     }

@@ -86,6 +86,10 @@ fn each_command_prints_the_documented_fields() {
     check("import --dry-run", &["--project", "web", &report]);
     check("import", &["--project", "web", &report]);
     check("analyze", &[&report]);
+    let (tree, written) = (at("reports"), at("written.csv"));
+    let of_tree = ["--dir", &tree, "--pattern", "{run}.xml"];
+    check("backfill", &[&of_tree[..], &["--csv", &written]].concat());
+    check("backfill --plan", &of_tree);
     let green = at("green.xml");
     fs::write(&green, junit::report("2026-11-20T10:00:00Z", &[("adds", true)])).unwrap();
     check("gate", &[&green, "--history", &at("history.csv")]);

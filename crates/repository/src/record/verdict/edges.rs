@@ -9,6 +9,7 @@ use std::{
 use assay_domain::{
     observation::{History, RunObservations, failing_since},
     settings::ChatEvent,
+    store::DueJudgement,
     timestamp::Timestamp,
     verdict::VerdictStatus,
 };
@@ -53,8 +54,19 @@ pub(super) fn is_red(status: VerdictStatus, of: &OwnFigures) -> bool {
 pub(crate) enum EdgeRecording {
     /// It does: the runs changed.
     Write,
-    /// It only keeps the state that the next judgement compares with: the configuration or the engine changed.
+    /// It only keeps the state that the next judgement compares with: the configuration or the engine changed, or the
+    /// runs are old.
     KeepState,
+}
+
+impl EdgeRecording {
+    /// Edges of a judgement after an import.
+    pub(crate) const fn unless_silent(due: &DueJudgement) -> Self {
+        match due.is_silent {
+            true => Self::KeepState,
+            false => Self::Write,
+        }
+    }
 }
 
 /// The state of the stable branch in a judged history, and the tests whose state changed.

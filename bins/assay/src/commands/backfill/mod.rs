@@ -1,0 +1,277 @@
+//! `assay backfill`: verdicts from what CI already has.
+
+mod counts;
+mod plan;
+mod sending;
+mod source;
+
+use std::{fs::File, io::BufWriter, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, ensure};
+use assay_cli_local::{
+    analysis::{self, Collector},
+    history::{csv::HistoryWriter, words::FirstVerdicts},
+    offline,
+    sources::values,
+};
+use assay_cli_remote::history::{self, NoReport, PastReport};
+use assay_cli_terminal::{
+    output,
+    progress::{self, Unit},
+};
+use assay_domain::timestamp::{DAY_MS, Timestamp};
+use clap::{ArgGroup, Args};
+use serde::Serialize;
+
+use self::{
+    counts::Counts,
+    sending::{Sender, ServerTarget},
+    source::{Run, Source, SourceFlags},
+};
+use crate::{clock, global::Global};
+
+/// Heading of the help.
+const OUTPUT: &str = "Without a server";
+
+const EXAMPLES: &str = "\
+Reads the artifacts of old CI runs, recognises test reports by their content, and sends each under the key of its run, \
+oldest first. The same command again goes on where it stopped; nothing is stored twice.
+
+Examples:
+  What it would read, and until when the artifacts live:
+    assay backfill --github OWNER/REPO --plan
+  Verdicts of the last 90 days, as one page, without a server:
+    assay backfill --github OWNER/REPO --analyze flaky.html
+  Into a project, with ASSAY_URL and ASSAY_INGEST_KEY of a key for old runs:
+    assay-admin key create-ingest --project storefront --backfill --days 7
+    assay backfill --github OWNER/REPO
+  Some artifacts of one workflow:
+    assay backfill --github OWNER/REPO --workflow ci.yml --artifacts 'report-*'
+  A folder of builds:
+    assay backfill --dir builds --pattern '{branch}/{run}-{commit}'
+
+Tokens come from the environment: GITHUB_TOKEN or GH_TOKEN (else `gh auth token`), GITLAB_TOKEN, JENKINS_USER_ID with \
+JENKINS_API_TOKEN, BUILDKITE_API_TOKEN, CIRCLE_TOKEN.";
+
+/// Send the reports of old CI runs, or judge them here
+///
+/// Takes what a CI service still has: artifacts with reports in them, or the results that it keeps itself.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, override_usage = "assay backfill <SOURCE> [OPTIONS]")]
+#[command(group(ArgGroup::new("source").required(true)))]
+#[command(group(ArgGroup::new("here").multiple(true).conflicts_with("plan")))]
+pub(crate) struct BackfillArgs {
+    #[command(flatten)]
+    source: SourceFlags,
+    /// How many days back
+    #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u16).range(1..=3650))]
+    days: u16,
+    /// Show what would be read, and read no artifact
+    #[arg(long)]
+    plan: bool,
+    /// Judge here, and write one page
+    #[arg(long, value_name = "PAGE.html", group = "here", help_heading = OUTPUT)]
+    analyze: Option<PathBuf>,
+    /// Write the history here, for `assay analyze` and other tools
+    #[arg(long, value_name = "FILE.csv", group = "here", help_heading = OUTPUT)]
+    csv: Option<PathBuf>,
+    /// The branch that releases are made from; without it, what the CI service says, else main
+    #[arg(long, value_name = "BRANCH", value_parser = values::name)]
+    stable_branch: Option<String>,
+    #[command(flatten)]
+    server: ServerTarget,
+}
+
+/// Runs `assay backfill`.
+pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCode> {
+    let source = Source::of(global, &args.source, &args.server.connection)?;
+    let sender = match args.plan || args.analyze.is_some() || args.csv.is_some() {
+        true => None,
+        false => Some(Sender::of(global, &args.server, &source.name())?),
+    };
+    let now = clock::now();
+    let runs = source.runs(global, now.plus_days(-i64::from(args.days)), now)?;
+    ensure!(
+        !runs.is_empty(),
+        "no finished run of the last {} days; look further back with --days, or see whether the name is right",
+        args.days
+    );
+    if args.plan {
+        plan::run(global, &source, &args.source, runs, now)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stable_branch = match &args.stable_branch {
+        Some(name) => name.clone(),
+        None => source.stable_branch()?.unwrap_or_else(|| "main".to_owned()),
+    };
+    let csv = args.csv.as_ref().map(|path| {
+        let file = File::create(path).with_context(|| format!("--csv {}", path.display()))?;
+        anyhow::Ok(HistoryWriter::new(BufWriter::new(file))?)
+    });
+    let mut backfill = Backfill {
+        global,
+        source: &source,
+        flags: &args.source,
+        now,
+        collector: Collector::new(&stable_branch),
+        sender,
+        csv: csv.transpose()?,
+        counts: Counts::default(),
+        starts: None,
+    };
+    let length = u64::try_from(runs.len())?;
+    let bar = progress::bar(global.json, "reading", length, Unit::Items("runs"));
+    for run in runs {
+        backfill.run(run)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let summary = backfill.finish(args.analyze.as_ref())?;
+    output::print(global.json, &summary, || summary.in_words(args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A history that is being read.
+struct Backfill<'a> {
+    global: &'a Global,
+    source: &'a Source,
+    flags: &'a SourceFlags,
+    now: Timestamp,
+    collector: Collector,
+    sender: Option<Sender>,
+    csv: Option<HistoryWriter<BufWriter<File>>>,
+    counts: Counts,
+    /// The first and the last start of a run with reports.
+    starts: Option<(Timestamp, Timestamp)>,
+}
+
+/// What was read, and what it says.
+#[derive(Serialize)]
+struct Summary {
+    source: String,
+    project: Option<String>,
+    requests: u64,
+    words: Option<String>,
+    verdicts: Option<FirstVerdicts>,
+    counts: Counts,
+}
+
+impl Backfill<'_> {
+    fn run(&mut self, run: Run) -> anyhow::Result<()> {
+        self.counts.runs += 1;
+        let mut has_report = false;
+        for report in self.source.reports(self.global, run)? {
+            has_report |= self.report(&report)?;
+        }
+        self.counts.runs_with_reports += u64::from(has_report);
+        Ok(())
+    }
+
+    /// Reads and sends the report of a job. Returns whether it has one.
+    fn report(&mut self, past: &PastReport) -> anyhow::Result<bool> {
+        if self.sender.as_ref().is_some_and(|sender| sender.has(&past.id)) {
+            self.counts.known += 1;
+            return Ok(true);
+        }
+        let files = self.source.files(past, self.flags, &mut self.counts)?;
+        if files.is_empty() {
+            return Ok(false);
+        }
+        let mut report = match history::read(past, files, self.now) {
+            Ok(report) => report,
+            Err(NoReport::Empty) => return Ok(false),
+            Err(error) => {
+                self.counts.unreadable(&format!("{}: {error}", past.id));
+                return Ok(false);
+            }
+        };
+        for error in &report.unread {
+            self.counts.unreadable(&format!("{}: {error}", past.id));
+        }
+        let recording = &report.prepared.recording;
+        let start = recording.started_at;
+        let (first, last) = self.starts.unwrap_or((start, start));
+        self.starts = Some((first.min(start), last.max(start)));
+        self.counts.tests += u64::try_from(recording.tests.len())?;
+        if let Some(csv) = &mut self.csv {
+            csv.add(recording).context("--csv")?;
+        }
+        if let Some(sender) = &mut self.sender {
+            sender.send(past, &mut report, &mut self.counts)?;
+        }
+        let name = report.prepared.recording.run_key.replace('\t', " ");
+        self.collector.record(&name, report.prepared.recording);
+        Ok(true)
+    }
+
+    /// Judges everything that was read.
+    fn finish(mut self, page: Option<&PathBuf>) -> anyhow::Result<Summary> {
+        if let Some(csv) = self.csv.take() {
+            csv.finish().context("--csv")?;
+        }
+        let project = self.sender.take().map(Sender::judge).transpose()?;
+        let has_read = self.collector.runs() > 0;
+        ensure!(
+            has_read || self.counts.known > 0,
+            "none of the {} has a test report; store the reports as artifacts, or look further back with --days\n{}",
+            output::count(self.counts.runs, "run"),
+            self.counts.in_words()
+        );
+        let mut verdicts = None;
+        if has_read {
+            let progress = self.global.progress();
+            offline::assume_stable(progress, &mut self.collector, "");
+            offline::note_branches(progress, &self.collector);
+            let analysis = self.collector.judge(None)?;
+            if let Some(page) = page {
+                std::fs::write(page, analysis::page(&analysis))
+                    .with_context(|| format!("--analyze {}", page.display()))?;
+            }
+            let length = self.starts.map_or(0, |(first, last)| last.since_ms(first));
+            verdicts = Some(FirstVerdicts::of(&analysis, length / DAY_MS + 1));
+        }
+        Ok(Summary {
+            source: self.source.name(),
+            project,
+            requests: self.source.requests(),
+            words: verdicts.as_ref().map(FirstVerdicts::in_words),
+            verdicts,
+            counts: self.counts,
+        })
+    }
+}
+
+impl Summary {
+    fn in_words(&self, args: &BackfillArgs) -> String {
+        let mut lines = Vec::new();
+        if let Some(words) = &self.words {
+            lines.extend([words.trim_end().to_owned(), String::new()]);
+        }
+        lines.push(self.counts.in_words());
+        if self.counts.known > 0 {
+            lines.push(
+                "These figures are of the newly read runs. The pages of the server have all.".to_owned(),
+            );
+        }
+        if let Some(page) = &args.analyze {
+            let page = assay_reports::shown_path(page);
+            lines.push(format!("Open {page}: each test with its evidence."));
+        }
+        if let Some(file) = &args.csv {
+            lines.push(format!("The history is in {}.", assay_reports::shown_path(file)));
+        }
+        lines.push(match &self.project {
+            None => {
+                "Next: keep it up to date. `assay-admin setup` makes a project and its keys and prints the\n\
+                     lines of a CI job; the same command without --analyze and --csv then sends this history."
+                    .to_owned()
+            }
+            Some(project) => format!(
+                "It is in the project {}. Next: let each job send its report, with\n  \
+                 assay run --report FILE -- COMMAND",
+                assay_reports::shown_name(project)
+            ),
+        });
+        lines.join("\n")
+    }
+}

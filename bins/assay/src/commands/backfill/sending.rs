@@ -1,0 +1,247 @@
+//! Sends the reports of old runs to a server.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, ensure};
+use assay_cli_remote::{
+    history::{JobReport, PastReport},
+    server::{
+        address::MissingSetting,
+        body::{Body, Facts, Field},
+        ingest::{Server, UploadError},
+        sending::send_body,
+    },
+};
+use assay_cli_terminal::{misuse::Misuse, progress::Progress, retry::Backoff};
+use assay_ingest::UploadField;
+use assay_reports::{SourceFile, shown_path};
+use clap::Args;
+use serde_json::Value;
+
+use super::counts::Counts;
+use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
+
+/// Heading of the help.
+const SERVER: &str = "The server";
+/// Where states are kept.
+const FOLDER: &str = ".assay/backfill";
+
+/// The largest state that is read, in bytes.
+const LARGEST_STATE: u64 = 64 << 20;
+
+/// The flags of the server.
+#[derive(Debug, Args)]
+pub(super) struct ServerTarget {
+    /// The address of the server's ingest listener; without it ASSAY_URL
+    #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
+    url: Option<String>,
+    /// The file with a key for old runs; without it the variable ASSAY_INGEST_KEY
+    #[arg(long, value_name = "FILE", help_heading = SERVER)]
+    key_file: Option<PathBuf>,
+    /// The project that the key must belong to: its id or name
+    #[arg(long, help_heading = SERVER)]
+    project: Option<String>,
+    /// Which reports are sent already; without it, a file in .assay/backfill
+    #[arg(long, value_name = "FILE", help_heading = SERVER)]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) connection: ConnectionFlags,
+}
+
+/// Sends the reports of a history to one project.
+pub(super) struct Sender {
+    progress: &'static dyn Progress,
+    server: Server,
+    project: String,
+    named_project: Option<String>,
+    retry_for: Duration,
+    state: State,
+    /// The report that was stored last. The state lacks it until the project is judged, so that a repetition after a kill
+    /// judges.
+    last: Option<Sent>,
+}
+
+struct Sent {
+    id: String,
+    fields: Vec<Field>,
+    files: Vec<SourceFile>,
+}
+
+impl Sender {
+    /// Asks the server whether the key may send old runs, and reads what was sent already.
+    pub(super) fn of(global: &Global, flags: &ServerTarget, source: &str) -> anyhow::Result<Self> {
+        let server =
+            upload_flags::server_of(flags.url.as_deref(), flags.key_file.as_deref(), &flags.connection);
+        let server = server.map_err(|error| match error.downcast::<MissingSetting>() {
+            Ok(missing) => anyhow::Error::new(Misuse(format!(
+                "{missing}. Set both, with a key of `assay-admin key create-ingest --project P --backfill`; or judge here \
+                 with --analyze PAGE.html"
+            ))),
+            Err(error) => error,
+        })?;
+        let key = server.key().map_err(anyhow::Error::new)?;
+        ensure!(
+            key.get("backfill") == Some(&Value::Bool(true)),
+            "the key may not send runs of more than 7 days ago; `assay-admin key create-ingest --project P --backfill \
+             --days 7` makes one that may"
+        );
+        let text = |pointer: &str| key.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let (id, project) = text("/project/id")
+            .zip(text("/project/name"))
+            .context("the server names no project")?;
+        let file = flags.state.clone().unwrap_or_else(|| {
+            let name = source.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            Path::new(FOLDER).join(format!("{name}-{id}"))
+        });
+        Ok(Self {
+            progress: global.progress(),
+            state: State::open(&file, &format!("{source} in {id}"))?,
+            server,
+            project,
+            named_project: flags.project.clone(),
+            retry_for: flags.connection.retry_for,
+            last: None,
+        })
+    }
+
+    /// Whether a report is sent already.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.state.stored.contains(id)
+    }
+
+    /// Sends the report of a job. A later one judges.
+    pub(super) fn send(
+        &mut self,
+        past: &PastReport,
+        report: &mut JobReport,
+        counts: &mut Counts,
+    ) -> anyhow::Result<()> {
+        let facts = Facts {
+            flags: &report.flags,
+            format: None,
+            root: report.root.as_deref(),
+            ci: &past.ci,
+            known_files: None,
+            rerun: None,
+            owners: None,
+            renames: None,
+            project: self.named_project.as_deref(),
+            retries_as_attempts: false,
+            skip_cached: false,
+            dry_run: false,
+            failures: false,
+            // The machines of CI services are at UTC.
+            utc_offset_minutes: None,
+        };
+        let id = &past.id;
+        let sent = Sent {
+            id: id.clone(),
+            fields: facts.fields().0,
+            files: std::mem::take(&mut report.files),
+        };
+        match self.upload(&sent, "later")? {
+            Ok(answer) => {
+                match answer.get("effect").and_then(Value::as_str) {
+                    Some("unchanged") => counts.unchanged += 1,
+                    Some(_) | None => counts.stored += 1,
+                }
+                if let Some(before) = self.last.replace(sent) {
+                    self.state.add(&before.id)?;
+                }
+            }
+            // The job itself sent it, more than a day ago.
+            Err(error) if error.code() == Some("run_closed") => {
+                counts.unchanged += 1;
+                self.state.add(id)?;
+            }
+            Err(error) if error.is_the_reports_fault() && error.code() != Some("invalid_parameter") => {
+                counts.refused(&format!("{id}: {error}"));
+            }
+            Err(error) => return Err(self.interrupted(error)),
+        }
+        Ok(())
+    }
+
+    /// Lets the server judge the project once, without messages. Returns the project's name.
+    pub(super) fn judge(mut self) -> anyhow::Result<String> {
+        if let Some(last) = self.last.take() {
+            self.upload(&last, "silent")?
+                .map_err(|error| self.interrupted(error))?;
+            self.state.add(&last.id)?;
+        }
+        Ok(self.project)
+    }
+
+    fn upload(&self, sent: &Sent, judgement: &str) -> anyhow::Result<Result<Value, UploadError>> {
+        let mut fields = sent.fields.clone();
+        fields.push((UploadField::Judgement, judgement.to_owned()));
+        let body = Body::new(&fields, &sent.files)?;
+        let mut backoff = Backoff::new(self.retry_for);
+        Ok(send_body(self.progress, &self.server, &body, &mut backoff).map_err(|not_sent| not_sent.error))
+    }
+
+    fn interrupted(&self, error: UploadError) -> anyhow::Error {
+        let stored = self.state.stored.len();
+        anyhow::Error::new(error).context(format!(
+            "stopped after {stored} reports; the same command goes on from there, and stores nothing twice"
+        ))
+    }
+}
+
+/// The reports of one history that one project has, so that a backfill that was interrupted goes on where it stopped.
+/// The file has a line for the history and one for each report.
+struct State {
+    name: String,
+    file: File,
+    stored: BTreeSet<String>,
+}
+
+impl State {
+    /// Reads the state of a history, `of`. Without a file, nothing is stored.
+    fn open(path: &Path, of: &str) -> anyhow::Result<Self> {
+        let name = format!("the state {}", shown_path(path));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| name.clone())?;
+        }
+        let file = File::options().read(true).append(true).create(true).open(path);
+        let mut file = file.with_context(|| name.clone())?;
+        let mut text = String::new();
+        let read = (&mut file).take(LARGEST_STATE).read_to_string(&mut text);
+        read.with_context(|| name.clone())?;
+        // A kill may have cut the last line.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        file.set_len(u64::try_from(whole)?)
+            .with_context(|| name.clone())?;
+        text.truncate(whole);
+        let mut lines = text.lines();
+        let known = lines.next();
+        ensure!(
+            known.is_none_or(|known| known == of),
+            "{name} is of another backfill ({}); name another file with --state",
+            assay_reports::shown_name(known.unwrap_or_default())
+        );
+        let stored = lines.map(str::to_owned).collect();
+        let mut state = Self { name, file, stored };
+        if known.is_none() {
+            state.write(of)?;
+        }
+        Ok(state)
+    }
+
+    /// Remembers that a report is stored.
+    fn add(&mut self, id: &str) -> anyhow::Result<()> {
+        self.stored.insert(id.to_owned());
+        self.write(id)
+    }
+
+    fn write(&mut self, line: &str) -> anyhow::Result<()> {
+        let written = self.file.write_all(format!("{line}\n").as_bytes());
+        written.with_context(|| format!("{} cannot be written", self.name))
+    }
+}

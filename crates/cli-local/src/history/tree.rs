@@ -1,0 +1,128 @@
+//! A tree of reports whose paths name the run, the branch and the commit.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use anyhow::ensure;
+use assay_cli_terminal::progress::Progress;
+use regex::Regex;
+
+use crate::sources::files;
+
+/// The names that a pattern may have.
+const NAMES: [&str; 5] = ["run", "branch", "commit", "job", "attempt"];
+
+/// A pattern such as `{branch}/{run}-{commit}/*`. Each part matches one folder of a path; the last one may be followed by
+/// any others.
+#[derive(Debug, Clone)]
+pub struct PathPattern(Regex);
+
+/// The values that a path names.
+pub type PathValues = BTreeMap<&'static str, String>;
+
+/// The values of a run, and its files.
+pub type TreeRun = (PathValues, Vec<PathBuf>);
+
+/// A part of a name in the order of people: `run-9` before `run-10`.
+type Ordered = Vec<(Reverse<bool>, u128, String)>;
+
+impl PathPattern {
+    /// Parses a pattern. A name takes as little of a folder as the text after it allows.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut pattern = regex::escape(text.trim_matches('/')).replace("\\*", "[^/]+?");
+        for name in NAMES {
+            pattern = pattern.replace(&format!("\\{{{name}\\}}"), &format!("(?<{name}>[^/]+?)"));
+        }
+        let expected = format!("expected {{{}}}, each once", NAMES.join("}, {"));
+        if pattern.contains("\\{") {
+            return Err(format!("an unknown name in braces; {expected}"));
+        }
+        let pattern = Regex::new(&format!("^{pattern}(?:/|$)")).map_err(|_| expected)?;
+        match pattern.capture_names().any(|name| name == Some("run")) {
+            true => Ok(Self(pattern)),
+            false => Err("expected {run} in it, such as {branch}/{run}-{commit}".to_owned()),
+        }
+    }
+
+    /// The values in a path. None if the path does not match.
+    fn values(&self, path: &str) -> Option<PathValues> {
+        let found = self.0.captures(path)?;
+        let value = |name: &'static str| Some((name, found.name(name)?.as_str().to_owned()));
+        Some(NAMES.into_iter().filter_map(value).collect())
+    }
+}
+
+/// The files of each run below a folder, in the order of the runs' names, and the number of files that do not match.
+pub fn runs(
+    progress: &dyn Progress,
+    folder: &Path,
+    pattern: &PathPattern,
+) -> anyhow::Result<(Vec<TreeRun>, usize)> {
+    let mut runs: BTreeMap<(Ordered, PathValues), Vec<PathBuf>> = BTreeMap::new();
+    let mut others = 0;
+    for candidate in files::candidates(progress, &[folder.to_owned()], &[])? {
+        let below = candidate.path.strip_prefix(folder).unwrap_or(&candidate.path);
+        match pattern.values(&below.to_string_lossy().replace('\\', "/")) {
+            Some(values) => {
+                let order = values.get("run").map(|run| ordered(run)).unwrap_or_default();
+                runs.entry((order, values)).or_default().push(candidate.path);
+            }
+            None => others += 1,
+        }
+    }
+    ensure!(
+        !runs.is_empty(),
+        "no report below {} has a path of the pattern; {others} other files were found",
+        assay_reports::shown_path(folder)
+    );
+    let runs = runs.into_iter().map(|((_, values), files)| (values, files));
+    Ok((runs.collect(), others))
+}
+
+/// Splits a name into its numbers and the texts between them.
+fn ordered(name: &str) -> Ordered {
+    let mut parts: Ordered = Vec::new();
+    for c in name.chars() {
+        let is_digit = c.is_ascii_digit();
+        match parts.last_mut() {
+            Some((Reverse(number), _, text)) if *number == is_digit => text.push(c),
+            Some(_) | None => parts.push((Reverse(is_digit), 0, c.to_string())),
+        }
+    }
+    for (_, number, text) in &mut parts {
+        *number = text.parse().unwrap_or(0);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_takes_the_values_from_a_path() {
+        let pattern = PathPattern::parse("builds/{branch}/{run}-{commit}/*").unwrap();
+        let values = |path: &str| {
+            let values = pattern.values(path)?;
+            let joined: Vec<_> = values
+                .into_iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            Some(joined.join(" "))
+        };
+        assert_eq!(
+            values("builds/main/812-c0ffee/out/junit.xml").as_deref(),
+            Some("branch=main commit=c0ffee run=812")
+        );
+        assert_eq!(values("builds/main/812"), None);
+        assert_eq!(values("other/main/812-c0ffee/junit.xml"), None);
+        assert!(PathPattern::parse("{branch}").unwrap_err().contains("{run}"));
+        let misspelt = PathPattern::parse("{run}/{brunch}").unwrap_err();
+        assert!(misspelt.contains("{branch}"), "{misspelt}");
+        assert!(PathPattern::parse("{run").is_err());
+        assert!(ordered("run-9") < ordered("run-10") && ordered("9") < ordered("10a"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Reads the reports of an old run.
+
+use assay_domain::timestamp::Timestamp;
+use assay_ingest::{Arrival, Files, Flags, PreparedReport, TooLarge};
+use assay_reports::{Clocks, Options, ReadError, SourceFile};
+
+use super::PastReport;
+
+/// Reports that tell of another day than their job come from a build cache.
+const CACHED_AFTER_MS: i64 = 24 * 3_600_000;
+
+/// The readable reports of a job.
+#[derive(Debug)]
+pub struct JobReport {
+    /// The files that could be read.
+    pub files: Vec<SourceFile>,
+    /// The values to send with them.
+    pub flags: Flags,
+    /// The checkout's folder in the reports.
+    pub root: Option<String>,
+    /// What a server would store.
+    pub prepared: PreparedReport,
+    /// Why other files could not be read.
+    pub unread: Vec<String>,
+}
+
+/// Why a job has no report that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum NoReport {
+    /// None of its files can be read.
+    #[error("{0}")]
+    Unreadable(#[from] ReadError),
+    /// A limit of a report.
+    #[error("{0}")]
+    TooLarge(#[from] TooLarge),
+    /// It has no results.
+    #[error("it has neither a test nor an error")]
+    Empty,
+}
+
+/// Reads the reports of a job. A broken file among them is left out.
+///
+/// # Errors
+/// [`NoReport`] if nothing of it can be stored.
+pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Result<JobReport, NoReport> {
+    let root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
+    let options = Options {
+        format: None,
+        root: root.as_deref(),
+        known_files: None,
+        clocks: Clocks {
+            utc_offset_minutes: None,
+            now: Some(now),
+        },
+        keeps_written_names: false,
+        retries_as_attempts: false,
+        are_new: false,
+        skips_cached: false,
+        memory: None,
+        unpacked_bytes: None,
+    };
+    let mut unread = Vec::new();
+    let report = match assay_reports::read(&files, &options) {
+        Ok(report) => report,
+        Err(error) => {
+            files.retain(|file| {
+                let alone = assay_reports::read(std::slice::from_ref(file), &options);
+                unread.extend(alone.as_ref().err().map(ToString::to_string));
+                alone.is_ok()
+            });
+            if files.is_empty() {
+                return Err(error.into());
+            }
+            assay_reports::read(&files, &options)?
+        }
+    };
+    if report.tests.is_empty() && report.errors.is_empty() {
+        return Err(NoReport::Empty);
+    }
+    // The start of the job counts where the report has none, or one of another day.
+    let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
+    let started_at = match (report.started_at, past.started_at) {
+        (Some(start), Some(job)) if is_of_job(start, job) => None,
+        (Some(_), None) => None,
+        (None, None) => past.modified_at,
+        (Some(_) | None, job) => job,
+    };
+    let flags = Flags {
+        started_at,
+        ..past.flags.clone()
+    };
+    let arrival = Arrival {
+        files: Files::of(&files),
+        report,
+        flags: &flags,
+        ci: &past.ci,
+        job_started_at: None,
+    };
+    let prepared = assay_ingest::prepare(arrival, now)?;
+    Ok(JobReport {
+        files,
+        flags,
+        root,
+        prepared,
+        unread,
+    })
+}
+
+/// Whether a file names a path below a folder. JSON writes a backslash twice.
+fn names_root(files: &[SourceFile], root: &str) -> bool {
+    [root.to_owned(), root.replace('\\', "\\\\")].iter().any(|form| {
+        let finder = memchr::memmem::Finder::new(form);
+        files.iter().any(|file| finder.find(&file.bytes).is_some())
+    })
+}

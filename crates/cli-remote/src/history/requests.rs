@@ -1,0 +1,344 @@
+//! Requests to the routes of a CI service: pages, limits of the rate, and downloads.
+
+use std::{
+    cell::Cell,
+    fs::File,
+    io::{self, Read as _, Seek as _},
+    thread,
+    time::{Duration, Instant},
+};
+
+use assay_cli_terminal::{
+    progress::{Progress, Work},
+    retry::Backoff,
+};
+use assay_domain::timestamp::Timestamp;
+use serde_json::Value;
+use ureq::{
+    Agent, Body,
+    http::{HeaderMap, Response, header},
+};
+
+use super::{list, text};
+use crate::server::{
+    address::Address,
+    http::{self, Answer, NoAnswer},
+};
+
+/// The largest file that is downloaded, in bytes.
+const LARGEST_FILE: u64 = 1 << 30;
+/// How many redirections a download follows.
+const MOST_HOPS: usize = 3;
+/// The pause after a refusal by a limit that names no time.
+const LIMIT_PAUSE: Duration = Duration::from_secs(60);
+/// The longest pause that a service may ask for. Limits of the rate are of an hour or less.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_700);
+/// How many pauses one request makes for limits.
+const MOST_PAUSES: usize = 10;
+/// Times after this many seconds are seconds since 1970, and others are from now.
+const EPOCH: i64 = 1_000_000_000;
+
+/// Why the service did not answer as documented.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// It does not answer.
+    #[error("{0}; see whether this machine reaches it, or name your own host with --host-url")]
+    NoAnswer(NoAnswer),
+    /// It refuses the request.
+    #[error("the CI service answered {status}: {reason}{advice}")]
+    Refused {
+        /// The status.
+        status: u16,
+        /// Its reason.
+        reason: String,
+        /// What to do about a token that is missing, wrong or too weak.
+        advice: String,
+    },
+    /// An answer or a file cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl HostError {
+    /// Whether there is no such resource, or no longer.
+    pub const fn is_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: 404 | 410,
+                ..
+            }
+        )
+    }
+
+    /// Whether only this file or run is concerned.
+    pub const fn is_of_one_file(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) => false,
+            Self::Refused { status, .. } => !matches!(status, 401 | 403 | 404),
+            Self::Unusable(_) => true,
+        }
+    }
+}
+
+impl From<io::Error> for HostError {
+    fn from(error: io::Error) -> Self {
+        Self::Unusable(format!("it cannot be downloaded: {error}"))
+    }
+}
+
+/// How failures and limits of a service are waited for.
+#[derive(Clone, Copy)]
+pub struct Retries {
+    /// Takes the reasons of pauses.
+    pub progress: &'static dyn Progress,
+    /// The clock.
+    pub clock: fn() -> Timestamp,
+    /// How long failures are retried.
+    pub within: Duration,
+}
+
+/// A client of one service. Only addresses of the service itself get the token.
+pub struct Requests {
+    agent: Agent,
+    /// For a storage that is encrypted.
+    encrypted: Option<Agent>,
+    address: Address,
+    token: Option<(&'static str, String)>,
+    /// What to do about a missing or wrong token.
+    advice: String,
+    retries: Retries,
+    count: Cell<u64>,
+    /// The end of the pause that the last answer asked for.
+    not_before: Cell<Option<Instant>>,
+}
+
+impl Requests {
+    /// Creates a client. The token is a header.
+    pub fn new(
+        address: Address,
+        token: Option<(&'static str, String)>,
+        advice: String,
+        retries: Retries,
+    ) -> anyhow::Result<Self> {
+        let agent = http::agent(&address)?;
+        // The service itself may be reached without encryption, as Jenkins within a network.
+        let storage = Address::parse("the storage", "https://storage.invalid", false)?;
+        Ok(Self {
+            encrypted: match address.is_encrypted {
+                true => Some(agent.clone()),
+                false => http::agent(&storage).ok(),
+            },
+            agent,
+            address,
+            token,
+            advice,
+            retries,
+            count: Cell::new(0),
+            not_before: Cell::new(None),
+        })
+    }
+
+    /// The number of requests so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// Gets JSON from a path of the service.
+    pub(super) fn get(&self, path: &str) -> Result<Value, HostError> {
+        self.page(path).map(|(answer, _)| answer)
+    }
+
+    /// Gets JSON, or null if the service has no such resource.
+    pub(super) fn find(&self, path: &str) -> Result<Value, HostError> {
+        match self.get(path) {
+            Err(error) if error.is_gone() => Ok(Value::Null),
+            answer => answer,
+        }
+    }
+
+    /// Takes the entries of a list until `each` returns false. The header `Link` or a token leads to the next page.
+    pub(super) fn each(
+        &self,
+        path: &str,
+        pointer: &str,
+        mut each: impl FnMut(&Value) -> bool,
+    ) -> Result<(), HostError> {
+        let mut next = Some(path.to_owned());
+        while let Some(page) = next {
+            let (answer, link) = self.page(&page)?;
+            if !list(&answer, pointer).all(&mut each) {
+                break;
+            }
+            let token = text(&answer, "/next_page_token");
+            next = link.or_else(|| Some(format!("{path}?page-token={}", token?)));
+        }
+        Ok(())
+    }
+
+    /// All entries of a list.
+    pub(super) fn all(&self, path: &str, pointer: &str) -> Result<Vec<Value>, HostError> {
+        let mut all = Vec::new();
+        self.each(path, pointer, |entry| {
+            all.push(entry.clone());
+            true
+        })?;
+        Ok(all)
+    }
+
+    /// Gets JSON, and the path of the next page.
+    fn page(&self, path: &str) -> Result<(Value, Option<String>), HostError> {
+        let answer = self.send(&format!("{}{path}", self.address.base()))?;
+        let next = next_page(answer.headers()).map(|url| match self.own_path(&url) {
+            Some(path) => Ok(path.to_owned()),
+            None => Err(HostError::Unusable(format!(
+                "the next page is at {url}, which is not followed"
+            ))),
+        });
+        let answer = Answer::read(&self.address, Ok(answer)).map_err(HostError::NoAnswer)?;
+        let no_json = || {
+            HostError::Unusable(
+                "the CI service's answer is no JSON; see whether --host-url names its API".to_owned(),
+            )
+        };
+        Ok((answer.json.ok_or_else(no_json)?, next.transpose()?))
+    }
+
+    /// Downloads a file, from a path of the service or another address.
+    pub(super) fn download(&self, url: &str) -> Result<(File, u64), HostError> {
+        let mut answer = match url.starts_with('/') {
+            true => self.send(&format!("{}{url}", self.address.base()))?,
+            false => self.send(url)?,
+        };
+        for _ in 0..MOST_HOPS {
+            if answer.status().is_redirection() {
+                let target = answer.headers().get(header::LOCATION);
+                let target = target.and_then(|target| target.to_str().ok()).unwrap_or_default();
+                answer = self.send(target)?;
+            }
+        }
+        if answer.status().is_redirection() {
+            return Err(HostError::Unusable(
+                "it is redirected too often to be downloaded".to_owned(),
+            ));
+        }
+        let mut file = tempfile::tempfile()?;
+        let bytes = io::copy(
+            &mut answer.body_mut().as_reader().take(LARGEST_FILE + 1),
+            &mut file,
+        )?;
+        if bytes > LARGEST_FILE {
+            return Err(io::Error::other(format!("it exceeds {} MiB", LARGEST_FILE >> 20)).into());
+        }
+        file.rewind()?;
+        Ok((file, bytes))
+    }
+
+    /// The path of an address of this service.
+    fn own_path<'a>(&self, url: &'a str) -> Option<&'a str> {
+        url.strip_prefix(self.address.base())
+            .filter(|path| path.starts_with('/'))
+    }
+
+    /// Calls an address, with the token if it is the service's.
+    fn call(&self, url: &str) -> Result<Response<Body>, ureq::Error> {
+        let agent = match (url.starts_with("https://"), url.starts_with("http://")) {
+            (true, _) => self.encrypted.as_ref(),
+            (_, true) => Some(&self.agent).filter(|_| !self.address.is_encrypted),
+            (false, false) => None,
+        };
+        let agent = agent.ok_or_else(|| ureq::Error::BadUri("an address that is not followed".to_owned()))?;
+        match self.token.as_ref().filter(|_| self.own_path(url).is_some()) {
+            Some((name, token)) => agent.get(url).header(*name, token).call(),
+            None => agent.get(url).call(),
+        }
+    }
+
+    /// Requests an address. Repeats that while the service limits the rate or fails.
+    fn send(&self, url: &str) -> Result<Response<Body>, HostError> {
+        let mut backoff = Backoff::new(self.retries.within);
+        let mut pauses = 0..MOST_PAUSES;
+        loop {
+            if let Some(until) = self.not_before.take() {
+                self.pause(
+                    "the CI service's limit of requests is reached",
+                    http::until(until),
+                );
+            }
+            self.count.set(self.count.get() + 1);
+            let answer = self.call(url);
+            let headers = answer.as_ref().ok().map(Response::headers);
+            let asked = headers.and_then(|headers| limit(headers, (self.retries.clock)()));
+            let answer = match answer {
+                Ok(answer) if answer.status().is_success() || answer.status().is_redirection() => {
+                    self.not_before.set(asked.map(|pause| Instant::now() + pause));
+                    return Ok(answer);
+                }
+                answer => Answer::read(&self.address, answer),
+            };
+            let (error, is_transient, is_limit) = match answer {
+                Err(problem) => {
+                    let is_transient = problem.is_transient();
+                    (HostError::NoAnswer(problem), is_transient, false)
+                }
+                Ok(answer) => {
+                    let reason = ["message", "error"].iter().find_map(|name| answer.text(name));
+                    let reason = reason.unwrap_or_else(|| answer.beginning());
+                    let status = answer.status.as_u16();
+                    let is_limit = asked.is_some() || reason.to_ascii_lowercase().contains("rate limit");
+                    let is_limit = status == 429 || status == 403 && is_limit;
+                    let is_of_token = matches!(status, 401 | 403 | 404);
+                    let advice = self.advice.clone();
+                    let advice = Some(advice).filter(|_| is_of_token).unwrap_or_default();
+                    let error = HostError::Refused {
+                        status,
+                        reason,
+                        advice,
+                    };
+                    (error, http::is_transient(answer.status), is_limit)
+                }
+            };
+            let pause = match is_limit {
+                true => pauses.next().map(|_| asked.unwrap_or(LIMIT_PAUSE)),
+                false => backoff.pause(asked).filter(|_| is_transient),
+            };
+            match pause {
+                Some(pause) => self.pause(&error.to_string(), pause.min(LONGEST_PAUSE)),
+                None => return Err(error),
+            }
+        }
+    }
+
+    fn pause(&self, reason: &str, pause: Duration) {
+        if !pause.is_zero() {
+            let progress = self.retries.progress;
+            progress.note(&format!("waiting {} s: {reason}", pause.as_secs().max(1)));
+            let _waiting = progress.begin(Work::Wait);
+            thread::sleep(pause);
+        }
+    }
+}
+
+/// The pause that an answer asks for: until a limit ends of which no request is left, or after a refusal.
+fn limit(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let number = |names: &[&str]| {
+        let header = names.iter().find_map(|name| headers.get(*name))?;
+        header.to_str().ok()?.trim().parse::<i64>().ok()
+    };
+    let is_used_up = number(&["x-ratelimit-remaining", "ratelimit-remaining"]) == Some(0);
+    let reset = number(&["x-ratelimit-reset", "ratelimit-reset"]).filter(|_| is_used_up);
+    let until_reset = reset.map(|reset| match reset {
+        EPOCH.. => reset - now.unix_ms() / 1_000,
+        _ => reset,
+    });
+    let seconds = number(&["retry-after"]).or(until_reset)?;
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).min(LONGEST_PAUSE))
+}
+
+/// The address of the next page, from the header `Link`.
+fn next_page(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get(header::LINK)?.to_str().ok()?;
+    let next = links.split(',').find(|link| link.contains("rel=\"next\""))?;
+    let (_, url) = next.split_once('<')?;
+    Some(url.split_once('>')?.0.to_owned())
+}
