@@ -267,7 +267,7 @@ fn listed(test: TestName, suite: &str, since: FailingSince, point: &ChangePoint)
 
 /// The indexes of the newest complete runs of each suite on the stable branch, oldest first. They have at most
 /// `most_results` results in all. If one run of each suite has more, the last suites by name are left out.
-fn stable_runs(history: &History, most_results: u64) -> BTreeMap<Arc<str>, Vec<usize>> {
+pub(crate) fn stable_runs(history: &History, most_results: u64) -> BTreeMap<Arc<str>, Vec<usize>> {
     let stable = history.stable();
     let mut runs: Vec<_> = history
         .runs

@@ -64,7 +64,7 @@ pub fn flaky_list(
         let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?, &owners);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
         let on_page = slice(ranked, &page);
-        let last_runs = last_runs(snapshot, &history, &on_page)?;
+        let last_runs = last_runs(snapshot, &history, on_page.iter().map(|(_, verdict)| *verdict))?;
         let mut evidence = if query.explain {
             evidence(engine, &history, now, &on_page)
         } else {
@@ -167,7 +167,7 @@ pub struct FlakyQuery {
 
 type NamedVerdict<'a> = (TestName, &'a Verdict);
 /// The final attempt's start, and its run.
-type FinalResult = (Timestamp, LastRun);
+pub(crate) type FinalResult = (Timestamp, LastRun);
 
 impl FlakyQuery {
     /// The tests that match, in a total order, so that pages never overlap.
@@ -233,17 +233,16 @@ fn evidence(
 }
 
 /// Each test's newest run that did not skip it, with its final result there.
-fn last_runs(
+pub(crate) fn last_runs<'v>(
     snapshot: &mut dyn Snapshot,
     history: &History,
-    verdicts: &[NamedVerdict<'_>],
+    verdicts: impl Iterator<Item = &'v Verdict> + Clone,
 ) -> Result<Vec<Option<FinalResult>>, StoreError> {
     let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
-    let runs: Vec<_> = verdicts.iter().map(|(_, verdict)| run_of(verdict)).collect();
+    let runs: Vec<_> = verdicts.clone().map(run_of).collect();
     let keys: Vec<_> = verdicts
-        .iter()
         .zip(&runs)
-        .filter_map(|((_, verdict), run)| {
+        .filter_map(|(verdict, run)| {
             let run = (*run)?;
             Some(ResultKey {
                 test: verdict.test,
@@ -276,7 +275,7 @@ fn slice<'a>(ranked: Vec<NamedVerdict<'a>>, page: &Page) -> Vec<NamedVerdict<'a>
 }
 
 /// Lists in the same order must have the same length. Otherwise a test would be paired with another test's data.
-fn check_length(what: &'static str, length: usize, expected: usize) -> Result<(), StoreError> {
+pub(crate) fn check_length(what: &'static str, length: usize, expected: usize) -> Result<(), StoreError> {
     if length == expected {
         return Ok(());
     }

@@ -14,3 +14,4 @@ mod numbers;
 pub mod owners;
 pub mod prompt;
 pub mod stable_branch;
+pub mod test_list;

@@ -20,6 +20,7 @@ pub mod ingest;
 pub mod joins;
 pub mod key;
 pub mod observation;
+pub mod outcomes;
 pub mod owners;
 pub mod page;
 pub mod part;

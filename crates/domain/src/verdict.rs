@@ -460,6 +460,24 @@ pub struct StoredVerdict {
 }
 
 vocabulary!(
+    /// The order of the list of all tests: largest first, unknown last.
+    TestSort {
+        /// By verdict, the worst first, then by time lost.
+        Verdict = "verdict",
+        /// By time lost.
+        TimeLost = "timeLost",
+        /// By flake score.
+        Score = "score",
+        /// By failure rate.
+        Rate = "rate",
+        /// By impact on the stable branch.
+        Impact = "impact",
+        /// By name, then by file.
+        Name = "name",
+    }
+);
+
+vocabulary!(
     /// The order of the flaky list: largest first, unknown last.
     FlakySort {
         /// By time lost.

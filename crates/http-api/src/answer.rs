@@ -15,7 +15,9 @@ const COMPRESSED_ABOVE: usize = 16 * 1024;
 
 /// The answer of a handler.
 pub(crate) struct Answer {
+    /// JSON, or what `form` says.
     json: Vec<u8>,
+    form: Form,
     caching: Caching,
     rest: Option<Rest>,
 }
@@ -38,6 +40,34 @@ pub(crate) trait NextEntries: Send {
 
 /// The end of an answer in parts: its list is the last field.
 const ENDING: &[u8] = b"]}";
+
+/// The media type of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// JSON, the only form of the route.
+    Json,
+    /// JSON of a route that also has CSV.
+    JsonBesideCsv,
+    /// CSV.
+    Csv,
+}
+
+impl Form {
+    pub(crate) const fn content_type(self) -> HeaderValue {
+        match self {
+            Self::Json | Self::JsonBesideCsv => HeaderValue::from_static("application/json"),
+            Self::Csv => HeaderValue::from_static("text/csv; charset=utf-8; header=present"),
+        }
+    }
+
+    /// The request headers that decide the bytes.
+    pub(crate) const fn vary(self) -> HeaderValue {
+        match self {
+            Self::Json => HeaderValue::from_static("Accept-Encoding"),
+            Self::JsonBesideCsv | Self::Csv => HeaderValue::from_static("Accept, Accept-Encoding"),
+        }
+    }
+}
 
 /// How a client may cache an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +93,24 @@ impl Answer {
         Self::with(body, Caching::None)
     }
 
+    /// CSV that must not be cached.
+    pub(crate) const fn csv(bytes: Vec<u8>) -> Self {
+        Self {
+            json: bytes,
+            form: Form::Csv,
+            caching: Caching::None,
+            rest: None,
+        }
+    }
+
+    /// The same answer of a route that also has CSV.
+    pub(crate) fn beside_csv(self) -> Self {
+        Self {
+            form: Form::JsonBesideCsv,
+            ..self
+        }
+    }
+
     /// An answer with an entity tag for revalidation.
     pub(crate) fn tagged(body: &impl Serialize) -> Result<Self, ApiError> {
         Self::with(body, Caching::Revalidate)
@@ -85,6 +133,7 @@ impl Answer {
         let json = serde_json::to_vec(body)?;
         Ok(Self {
             json,
+            form: Form::Json,
             caching,
             rest: None,
         })
@@ -133,6 +182,7 @@ impl Answer {
             body,
             memory,
             tag,
+            form: self.form,
             caching: self.caching,
             expiry_notice,
         })
@@ -145,6 +195,7 @@ pub(crate) struct Reply {
     /// The memory reservation of the body.
     pub(crate) memory: Reservation,
     pub(crate) tag: Option<Tag>,
+    pub(crate) form: Form,
     pub(crate) caching: Caching,
     pub(crate) expiry_notice: Option<Timestamp>,
 }

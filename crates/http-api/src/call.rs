@@ -11,7 +11,7 @@ use assay_domain::{
     store::Store,
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
-    verdict::Suspects,
+    verdict::{Suspects, Verdict},
 };
 use assay_flakiness::Diagnose;
 use assay_http::Pairs;
@@ -35,6 +35,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Timestamp,
     pub(crate) path: &'a PathParameters,
     pub(crate) pairs: &'a Pairs,
+    /// Whether the client prefers CSV to JSON, where a route has both.
+    pub(crate) wants_csv: bool,
 }
 
 impl Call<'_> {
@@ -57,6 +59,14 @@ impl Call<'_> {
         let suspects = self.engine.suspects(history, self.now);
         self.metrics.judged(history.results(), started.elapsed());
         suspects
+    }
+
+    /// The verdicts on all tests of a history at the time of the request.
+    pub(crate) fn judge_all(&self, history: &History) -> Vec<Verdict> {
+        let started = Instant::now();
+        let verdicts = self.engine.verdicts(history, self.now);
+        self.metrics.judged(history.results(), started.elapsed());
+        verdicts
     }
 
     /// The run's id in the path.

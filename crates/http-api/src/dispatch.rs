@@ -10,7 +10,7 @@ use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::{
         Method,
-        header::{self, HeaderName, HeaderValue},
+        header::{self, HeaderName},
     },
     rt::time::sleep,
 };
@@ -108,6 +108,7 @@ fn read(
         now,
         path: &parts.path_parameters(BASE, route.path),
         pairs: &parts.pairs(),
+        wants_csv: parts.preferences.csv(),
     };
     let building = if route.is_large { BUILDING } else { 0 };
     let memory = app.memory.reserve(grant.id, building)?;
@@ -126,7 +127,7 @@ fn success(
     let mut response = HttpResponseBuilder::new(reply.body.status());
     response
         .insert_header((header::CACHE_CONTROL, reply.caching.header()))
-        .insert_header((header::VARY, HeaderValue::from_static("Accept-Encoding")));
+        .insert_header((header::VARY, reply.form.vary()));
     if let Some(tag) = reply.tag {
         response.insert_header(tag.header());
     }
@@ -145,7 +146,7 @@ fn success(
                 response.insert_header((header::CONTENT_ENCODING, name));
             }
             response
-                .insert_header(header::ContentType::json())
+                .insert_header((header::CONTENT_TYPE, reply.form.content_type()))
                 .body(WholeBody::new(bytes, reply.memory))
         }
         Body::Parts { first, coding, rest } => {

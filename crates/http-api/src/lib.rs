@@ -11,6 +11,7 @@ mod app;
 mod body;
 mod call;
 mod cors;
+mod csv;
 mod dispatch;
 mod error;
 mod exposition;

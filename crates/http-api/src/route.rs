@@ -34,6 +34,7 @@ macro_rules! route {
             query: [$($query:literal),*],
             large: $large:literal,
             tagged: $tagged:literal,
+            $(csv: $csv:literal,)?
             answer: $answer:ty,
             example: $example:literal,
         }
@@ -50,6 +51,7 @@ macro_rules! route {
                 docs: &[$($doc),+],
                 query: &[$($query),*],
                 tagged: $tagged,
+                csv: [$($csv,)? false][0],
                 answer: assay_openapi::register::<$answer>,
                 example: include_str!(concat!("examples/", $example, ".json")),
             }),

@@ -1,24 +1,17 @@
 //! One request for a page by a signed-in user: the user, the parameters and the data sources.
 
-use std::{cmp::Ordering, str::FromStr, sync::Arc};
+use std::str::FromStr;
 
 use assay_access::directory::ReadDirectory;
-use assay_answers::{
-    links::PublicPages,
-    owners::{Owners, owners},
-    stable_branch::StableBranchState,
-};
+use assay_answers::{links::PublicPages, test_list::JudgedTests};
 use assay_domain::{
     id::ProjectId,
-    observation::History,
     page::PerPage,
     period::{Days, Period},
     project::{Caller, NAME_CHARS, Project},
     store::{Snapshot, Store, StoreError, in_snapshot},
     test::{FileSelector, TestLookup, TestSelector},
-    test_names::{TestNameRef, TestNames},
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     vocabulary::UnknownWord,
 };
 use assay_flakiness::Diagnose;
@@ -152,101 +145,20 @@ impl View<'_> {
     }
 
     /// The verdicts on the tests of the engine's window.
-    pub(crate) fn verdicts(&self, project: &Project) -> Result<Verdicts, FrontError> {
+    pub(crate) fn verdicts(&self, project: &Project) -> Result<JudgedTests, FrontError> {
         Ok(in_snapshot(self.store, project, |snapshot| {
             self.judged(snapshot)
         })?)
     }
 
-    /// The same with the names of all tests, as of one state of the project.
-    pub(crate) fn named_verdicts(&self, project: &Project) -> Result<(Verdicts, Arc<TestNames>), FrontError> {
-        Ok(in_snapshot(self.store, project, |snapshot| {
-            let verdicts = self.judged(snapshot)?;
-            Ok((verdicts, snapshot.all_test_names()?))
-        })?)
-    }
-
     /// The same within a snapshot.
-    pub(crate) fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<Verdicts, StoreError> {
-        let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
-        let history = snapshot.observations(from, self.now)?;
-        let stable = StableBranchState::in_snapshot(snapshot, &history, (from, self.now))?;
-        let owners = owners(snapshot, self.now)?;
-        let verdicts = self.engine.verdicts(&history, self.now);
-        Ok(Verdicts {
-            history,
-            stable,
-            owners,
-            verdicts,
-        })
+    pub(crate) fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<JudgedTests, StoreError> {
+        JudgedTests::in_snapshot(
+            snapshot,
+            |history| self.engine.verdicts(history, self.now),
+            self.now,
+        )
     }
-}
-
-/// The verdicts on the tests of the engine's window.
-pub(crate) struct Verdicts {
-    pub(crate) history: Arc<History>,
-    /// What fails on the stable branch now.
-    pub(crate) stable: Arc<StableBranchState>,
-    /// The owners of the tests.
-    pub(crate) owners: Arc<Owners>,
-    verdicts: Vec<Verdict>,
-}
-
-/// A verdict with the name of its test.
-pub(crate) type NamedVerdict<'a> = (TestNameRef<'a>, &'a Verdict);
-
-impl Verdicts {
-    /// The number of tests with a status.
-    pub(crate) fn count(&self, status: VerdictStatus) -> usize {
-        self.verdicts
-            .iter()
-            .filter(|verdict| verdict.status == status)
-            .count()
-    }
-
-    /// The number of tests.
-    pub(crate) const fn total(&self) -> usize {
-        self.verdicts.len()
-    }
-
-    /// The verdicts that `is_included` selects, with the names of their tests.
-    pub(crate) fn entries<'a>(
-        &'a self,
-        names: &'a TestNames,
-        is_included: impl Fn(&NamedVerdict<'a>) -> bool,
-    ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
-        let mut entries = Vec::new();
-        for verdict in &self.verdicts {
-            let name = names.get(verdict.test).ok_or_else(|| StoreError::Corrupt {
-                what: "result of an unknown test",
-                value: verdict.test.to_string(),
-            })?;
-            if is_included(&(name, verdict)) {
-                entries.push((name, verdict));
-            }
-        }
-        Ok(entries)
-    }
-}
-
-/// At most `most` items from index `first` on, in the order of `compare`. Only these are sorted.
-pub(crate) fn sorted_part<T>(
-    mut items: Vec<T>,
-    (first, most): (usize, usize),
-    compare: impl Fn(&T, &T) -> Ordering,
-) -> Vec<T> {
-    let end = first.saturating_add(most);
-    if end < items.len() {
-        items.select_nth_unstable_by(end, &compare);
-        items.truncate(end);
-    }
-    if first >= items.len() {
-        return Vec::new();
-    }
-    items.select_nth_unstable_by(first, &compare);
-    let mut part = items.split_off(first);
-    part.sort_unstable_by(compare);
-    part
 }
 
 /// The test of a look-up.
@@ -260,30 +172,3 @@ pub(crate) fn single_test<T>(lookup: TestLookup<T>) -> Result<T, FrontError> {
 
 /// The page size of the read API's list for the same data.
 pub(crate) const PER_PAGE: PerPage = PerPage::Fifty;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sorted_part_is_that_part_of_the_sorted_whole() {
-        let items: Vec<u32> = (0..100).map(|item| item * 37 % 100).collect();
-        for (first, most) in [
-            (0, 10),
-            (95, 10),
-            (40, 50),
-            (0, 1_000),
-            (100, 5),
-            (usize::MAX, 2),
-            (7, 0),
-        ] {
-            let expected: Vec<u32> = (0..100).skip(first).take(most).collect();
-            assert_eq!(
-                sorted_part(items.clone(), (first, most), u32::cmp),
-                expected,
-                "{first} {most}"
-            );
-        }
-        assert_eq!(sorted_part(Vec::<u32>::new(), (0, 5), u32::cmp), [0_u32; 0]);
-    }
-}

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use actix_web::http::header::{
-    self, AcceptEncoding, EntityTag, HeaderMap, HeaderName, HeaderValue, from_comma_delimited,
+    self, Accept, AcceptEncoding, EntityTag, HeaderMap, HeaderName, HeaderValue, from_comma_delimited,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -12,6 +12,7 @@ use crate::encoding::Coding;
 /// What a request says about the answer's form, as owned data. It is parsed only when it is used, so that a request
 /// without a valid key costs no more than reading it.
 pub struct Preferences {
+    accept: Vec<HeaderValue>,
     accept_encoding: Vec<HeaderValue>,
     if_none_match: Vec<HeaderValue>,
 }
@@ -21,6 +22,7 @@ impl Preferences {
     pub fn of(headers: &HeaderMap) -> Self {
         let values = |name: HeaderName| headers.get_all(name).cloned().collect();
         Self {
+            accept: values(header::ACCEPT),
             accept_encoding: values(header::ACCEPT_ENCODING),
             if_none_match: values(header::IF_NONE_MATCH),
         }
@@ -32,6 +34,16 @@ impl Preferences {
             Ok(accepted) => Coding::negotiate(&AcceptEncoding(accepted)),
             Err(_) => Coding::Identity,
         }
+    }
+
+    /// Whether the client prefers CSV to JSON. A header that cannot be parsed prefers JSON.
+    pub fn csv(&self) -> bool {
+        let accepted = from_comma_delimited(self.accept.iter()).unwrap_or_default();
+        let ranked = Accept(accepted).ranked();
+        let known = ranked.iter().map(|form| form.essence_str());
+        let mut known =
+            known.filter(|form| ["text/csv", "application/json", "application/*", "*/*"].contains(form));
+        known.next() == Some("text/csv")
     }
 
     /// Whether the client has the version of this tag. The comparison is weak, as defined for GET.

@@ -5,7 +5,6 @@
 pub mod cause;
 pub mod chart;
 pub mod figures;
-pub mod history;
 pub mod name;
 pub mod reading;
 pub mod repository;

@@ -1,75 +1,39 @@
 //! A strip: the outcomes of a test, one bar per run.
 
+use assay_domain::outcomes::Outcome;
 use maud::{Markup, html};
 
 use crate::words;
 
-/// The outcome of a test in a run, from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// Skipped or interrupted.
-    Skipped,
-    /// Passed on the first attempt.
-    Passed,
-    /// Passed after a failed attempt.
-    Recovered,
-    /// Failed in a mass failure, which does not count.
-    MassFailure,
-    /// Failed or timed out.
-    Failed,
+/// The class of an outcome's bar.
+pub const fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Skipped => "skipped",
+        Outcome::Passed => "passed",
+        Outcome::Recovered => "recovered",
+        Outcome::MassFailure => "mass",
+        Outcome::Failed => "failed",
+    }
 }
 
-impl Outcome {
-    /// All outcomes, in the order of a legend.
-    pub const ALL: [Self; 5] = [
-        Self::Passed,
-        Self::Recovered,
-        Self::Failed,
-        Self::MassFailure,
-        Self::Skipped,
-    ];
-
-    /// The outcome in words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Passed => "passed",
-            Self::Recovered => "passed on retry",
-            Self::MassFailure => "failed with many others, not counted",
-            Self::Failed => "failed",
-        }
+/// The letter that the script reads.
+const fn letter(outcome: Outcome) -> char {
+    match outcome {
+        Outcome::Skipped => 's',
+        Outcome::Passed => 'p',
+        Outcome::Recovered => 'r',
+        Outcome::MassFailure => 'm',
+        Outcome::Failed => 'f',
     }
+}
 
-    /// The class of its bar.
-    pub const fn class(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Passed => "passed",
-            Self::Recovered => "recovered",
-            Self::MassFailure => "mass",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The letter that the script reads.
-    const fn letter(self) -> char {
-        match self {
-            Self::Skipped => 's',
-            Self::Passed => 'p',
-            Self::Recovered => 'r',
-            Self::MassFailure => 'm',
-            Self::Failed => 'f',
-        }
-    }
-
-    /// The height of its bar as a share of the strip, so that shapes differ as well as colours.
-    const fn tenths(self) -> usize {
-        match self {
-            Self::Skipped => 1,
-            Self::Passed => 3,
-            Self::Recovered => 6,
-            Self::MassFailure | Self::Failed => 10,
-        }
+/// The height of an outcome's bar as a share of the strip, so that shapes differ as well as colours.
+const fn tenths(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::Skipped => 1,
+        Outcome::Passed => 3,
+        Outcome::Recovered => 6,
+        Outcome::MassFailure | Outcome::Failed => 10,
     }
 }
 
@@ -109,17 +73,14 @@ impl Scale {
 pub fn draw(cells: &[Option<Outcome>], scale: Scale, of: &str) -> Markup {
     let Scale { step, height } = scale;
     let (width, bar) = (cells.len() * step, scale.bar());
-    let letters: String = cells
-        .iter()
-        .map(|cell| cell.map_or('.', Outcome::letter))
-        .collect();
+    let letters: String = cells.iter().map(|cell| cell.map_or('.', letter)).collect();
     html! {
         svg.strip width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } role="img"
             aria-label={ (of) ": " (in_words(cells)) } data-o=(letters) {
             path.base d={ "M0 " (height) "h" (width) } {}
             @for outcome in Outcome::ALL {
                 @let path = bars(cells, outcome, scale);
-                @if !path.is_empty() { path.(outcome.class()) d=(path) stroke-width=(bar) {} }
+                @if !path.is_empty() { path.(class(outcome)) d=(path) stroke-width=(bar) {} }
             }
         }
     }
@@ -127,7 +88,7 @@ pub fn draw(cells: &[Option<Outcome>], scale: Scale, of: &str) -> Markup {
 
 /// The bars of one outcome, as one path of vertical lines.
 fn bars(cells: &[Option<Outcome>], outcome: Outcome, scale: Scale) -> String {
-    let tall = (scale.height * outcome.tenths() / 10).max(2);
+    let tall = (scale.height * tenths(outcome) / 10).max(2);
     let at = |place: usize| place * scale.step * 2 + scale.bar();
     let mut path = String::new();
     for (place, _) in cells
@@ -162,7 +123,7 @@ pub fn legend(outcomes: impl IntoIterator<Item = Outcome>) -> Markup {
             @for outcome in outcomes {
                 li {
                     svg.strip width="8" height="16" viewBox="0 0 8 16" aria-hidden="true" {
-                        path.(outcome.class()) d=(bars(&[Some(outcome)], outcome, Scale { step: 8, height: 16 })) stroke-width="6" {}
+                        path.(class(outcome)) d=(bars(&[Some(outcome)], outcome, Scale { step: 8, height: 16 })) stroke-width="6" {}
                     }
                     (outcome.words())
                 }
@@ -202,7 +163,7 @@ mod tests {
         let shapes: Vec<_> = Outcome::ALL
             .into_iter()
             .filter(|outcome| *outcome != Outcome::MassFailure)
-            .map(Outcome::tenths)
+            .map(tenths)
             .collect();
         let mut distinct = shapes.clone();
         distinct.sort_unstable();

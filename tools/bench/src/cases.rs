@@ -87,6 +87,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ("test history, 30 days", history.clone()),
         ("test history, 90 days", format!("{history}&days=90")),
         ("flaky list, some tests failing", format!("{base}/flaky")),
+        ("tests", format!("{base}/tests")),
     ];
     if let Some(storm) = data.of(Role::Storm) {
         let path = format!("/api/v1/projects/{}/flaky", storm.id);
@@ -114,6 +115,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ("explain_test", json!({"test": test})),
         ("show_failure", json!({"run": run, "test": failed})),
         ("list_flaky", json!({})),
+        ("list_tests", json!({})),
         ("list_errors", json!({})),
         ("list_runs", json!({})),
     ];

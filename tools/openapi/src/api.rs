@@ -166,10 +166,14 @@ fn success(operation: &Operation, answer: &str) -> Value {
         ("schema", reference("schemas", answer)),
         ("example", serde_json::from_str(operation.example).unwrap()),
     ]);
+    let mut content = object([("application/json", body)]);
+    if operation.csv {
+        content["text/csv"] = object([("schema", object([("type", "string".into())]))]);
+    }
     object([
         ("description", "Success.".into()),
         ("headers", headers::of_success(operation.tagged)),
-        ("content", object([("application/json", body)])),
+        ("content", content),
     ])
 }
 

@@ -14,6 +14,8 @@ pub struct Operation {
     pub query: &'static [&'static str],
     /// Whether answers have an `ETag`.
     pub tagged: bool,
+    /// Whether the route also answers with CSV.
+    pub csv: bool,
     pub answer: Register,
     /// A real answer.
     pub example: &'static str,

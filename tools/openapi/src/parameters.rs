@@ -6,7 +6,7 @@ use assay_domain::{
     period::Days,
     run::Outcome,
     signature::{Category, SignatureSort},
-    verdict::{FlakySort, VerdictStatus},
+    verdict::{FlakySort, TestSort, VerdictStatus},
 };
 
 use serde_json::Value;
@@ -36,6 +36,15 @@ pub(crate) fn components() -> Fields {
         ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs with this outcome.", None)),
         ("trusted", query("trusted", object([("type", "boolean".into())]), "Only runs that were sent with a trusted key, or only those of keys for pull requests only, which may be public.", None)),
         ("flakyStatus", query("status", text([("enum", texts([VerdictStatus::Flaky, VerdictStatus::Broken]))]), "Only tests with this verdict.", None)),
+        ("testStatus", query("status", text([("enum", texts(VerdictStatus::ALL))]), "Only tests with this verdict.", None)),
+        ("testSort", query("sort", text([("enum", texts(TestSort::ALL)), ("default", TestSort::Verdict.as_str().into())]), "The order: by verdict, the worst first, then by time lost; by time lost, flake score, failure rate or impact on the stable branch, the largest first; or by name. Ties are ordered by `flakeScore`, then name, then file; null is last.", None)),
+        ("file", query("file", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests whose file contains this, ignoring case.", Some("cart.spec.ts"))),
+        ("failsOn", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests with a failed attempt on this branch, by its exact name.", Some("main"))),
+        ("failsIn", query("variant", text([("minLength", 1.into()), ("maxLength", 500.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests with a failed attempt in this variant, by its exact name; `(default)` for runs without a suite.", Some("e2e"))),
+        ("error", query("error", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests that failed with this error signature in the window, by its fingerprint.", None)),
+        ("red", query("red", object([("type", "boolean".into()), ("default", false.into())]), "Only tests whose newest result on the stable branch failed.", None)),
+        ("new", query("new", object([("type", "boolean".into()), ("default", false.into())]), "Only tests that first failed in the last seven days and ran without a failure before.", None)),
+        ("group", query("group", text([("enum", texts(["owner"]))]), "`owner` adds the counts of the matching tests by owner.", None)),
         ("category", query("category", text([("enum", texts(Category::ALL))]), "Only signatures of this category.", None)),
         ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests whose name or file contains this, ignoring case.", Some("checkout"))),
         ("owner", query("owner", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests with this owner, ignoring case; `unowned` for those without one.", Some("@org/web"))),

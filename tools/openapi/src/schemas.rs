@@ -9,7 +9,7 @@ use utoipa::{
 use crate::json::{Fields, each_object, fields, fields_mut, list, object, texts};
 
 /// Fields that are present only on request, by schema. Every other field is always present.
-const OPTIONAL_FIELDS: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
+const OPTIONAL_FIELDS: [(&str, &str); 2] = [("VerdictEntry", "evidence"), ("TestListEntry", "evidence")];
 
 /// Registers a type and every type in it. Returns its name.
 pub type Register = fn(&mut NamedSchemas) -> String;

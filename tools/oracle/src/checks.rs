@@ -6,6 +6,7 @@ pub mod projects;
 pub mod run_detail;
 pub mod runs;
 pub mod signatures;
+pub mod test_list;
 pub mod verdicts;
 
 mod history;

@@ -114,6 +114,61 @@ fn the_list_of_tests_has_the_scores_and_names_of_the_flaky_list() {
 }
 
 #[test]
+fn every_figure_of_the_list_of_tests_is_in_the_route_of_its_foot() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    for query in [
+        "",
+        "status=flaky&sort=rate",
+        "red=1&new=1&group=owner",
+        "search=a&branch=main&sort=name",
+    ] {
+        browser.open(&world.url(&format!("/p/{}/tests?{query}", world.project)));
+        let list = world.api(&route_of(&browser.text("footer code")));
+        let shown = browser.run(
+            "return [...document.querySelectorAll('#results .row')].map((row) => [
+                row.querySelector('.name').title,
+                row.querySelector('svg.strip').dataset.o.toUpperCase(),
+                (row.textContent.match(/flake score ([0-9.]+)/) ?? [])[1] ?? null,
+                row.querySelectorAll('.figure')[0].textContent.replace('fails in ', ''),
+                row.querySelectorAll('.figure')[1].textContent.replace('time lost ', ''),
+                row.textContent.includes('Last failure'),
+                Number((row.textContent.match(/Fails on the stable branch since run ([0-9]+)/) ?? [])[1] ?? 0),
+            ])",
+        );
+        let listed = list["tests"].as_array().unwrap().iter().map(|test| {
+            let is_flaky = test["status"] == "flaky";
+            let score = is_flaky.then(|| format!("{:.2}", test["flakeScore"].as_f64().unwrap()));
+            let rate = test["failureRate"].as_f64();
+            let lost = test["timeLostMs"].as_u64();
+            json!([
+                test["testName"],
+                test["newestResults"],
+                score,
+                rate.map_or("–".to_owned(), |rate| format!("{:.0} %", rate * 100.0)),
+                lost.map_or("–".to_owned(), |ms| match ms / 1_000 {
+                    0 => format!("{ms} ms"),
+                    seconds => format!("{seconds}.{} s", ms % 1_000 / 100),
+                }),
+                test["lastFailedAt"].is_string(),
+                test["failingSince"]["runNumber"].as_u64().unwrap_or(0),
+            ])
+        });
+        assert_eq!(shown, Value::Array(listed.collect()), "{query}");
+        let chips = browser.run(
+            "return [...document.querySelectorAll('.chips a span')].map((chip) => Number(chip.textContent))",
+        );
+        let counts = &list["counts"];
+        let by_status =
+            ["broken", "failing", "flaky", "healthy", "insufficientData"].map(|status| &counts[status]);
+        let expected: Vec<&Value> = std::iter::once(&counts["total"])
+            .chain(by_status.into_iter().filter(|tests| **tests != 0))
+            .collect();
+        assert_eq!(chips, json!(expected), "{query}");
+    }
+}
+
+#[test]
 fn a_runs_page_has_the_counts_of_the_run() {
     let world = World::new();
     let browser = world.signed_in(Scripts::Off);

@@ -199,6 +199,8 @@ fn filters_of_others(world: &World) {
         ("/errors", format!("branch={branch}"), "branch=nobody"),
         ("/errors", "search=vault".to_owned(), "search=nobody"),
         ("/flaky", "search=vault".to_owned(), "search=nobody"),
+        ("/tests", "search=vault".to_owned(), "search=nobody"),
+        ("/tests", format!("branch={branch}"), "branch=nobody"),
         (
             "/tests/cart%20%3E%20pays",
             format!("filePath={}", escape(file)),

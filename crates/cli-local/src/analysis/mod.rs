@@ -16,7 +16,7 @@ mod part;
 mod slot;
 mod verdicts;
 
-pub use assay_markup::{history::Strip, strip::Outcome};
+pub use assay_domain::outcomes::{Outcome, Strip};
 
 pub use causes::{CausedFailure, Causes, FailureSelection, NoSuchRun, RunGate, cause_words};
 pub use collector::Collector;

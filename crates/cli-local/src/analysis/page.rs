@@ -3,12 +3,8 @@
 
 mod card;
 
-use assay_domain::verdict::VerdictStatus;
-use assay_markup::{
-    STYLE, chart, figures, mark, name, reading,
-    strip::{self, Outcome},
-    tile, words,
-};
+use assay_domain::{outcomes::Outcome, verdict::VerdictStatus};
+use assay_markup::{STYLE, chart, figures, mark, name, reading, strip, tile, words};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;

@@ -10,16 +10,13 @@ use assay_answers::stable_branch::{BranchState, StableBranchState};
 use assay_domain::{
     attempt::AttemptStatus,
     observation::{Bitmap, History},
+    outcomes::{self, Outcome, Strip},
     signature::Category,
     test::TestOrdinal,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge as _, LastRun, VerdictEntry, VerdictStatus},
 };
 use assay_flakiness::{ENGINE_VERSION, Engine};
-use assay_markup::{
-    history::{self, Strip},
-    strip::Outcome,
-};
 use serde::Serialize;
 
 use crate::analysis::{
@@ -217,9 +214,9 @@ impl Collector {
             tests,
             report_errors: self.report_errors_since(now.plus_days(-ENGINE_WINDOW_DAYS), now),
             causes: None,
-            run_indexes: history::run_indexes(&history),
+            run_indexes: outcomes::run_indexes(&history),
             urls: runs.iter().filter_map(|run| run.page()).collect(),
-            newly_failing: history::newly_failing(&history, now.plus_days(-history::NEW_DAYS)),
+            newly_failing: outcomes::newly_failing(&history, now.plus_days(-outcomes::NEW_DAYS)),
             history,
         })
     }
@@ -383,12 +380,12 @@ impl Analysis {
 
     /// The outcomes of a test by branch, the stable one first, and by variant with a failure.
     pub fn strips(&self, judged: &AnalyzedTest) -> Vec<Strip> {
-        history::strips(&self.history, &self.run_indexes, judged.test)
+        outcomes::strips(&self.history, &self.run_indexes, judged.test)
     }
 
     /// The variants in which a test failed or recovered.
     pub fn failing_variants(&self, judged: &AnalyzedTest) -> BTreeSet<Arc<str>> {
-        history::failing_variants(&self.history, judged.test)
+        outcomes::failing_variants(&self.history, judged.test)
     }
 
     /// Whether the test first failed in the last week and ran without a failure before.
@@ -399,7 +396,7 @@ impl Analysis {
     /// The outcomes of a test in its newest runs on any branch, oldest first: the worst of each run, with the run's
     /// index in [`Self::bars`].
     pub fn recent(&self, judged: &AnalyzedTest, most: usize) -> Vec<(usize, Outcome)> {
-        let mut cells = history::worst(&self.history, &self.run_indexes, judged.test);
+        let mut cells = outcomes::worst(&self.history, &self.run_indexes, judged.test, |_| true);
         cells.drain(..cells.len().saturating_sub(most));
         cells
     }

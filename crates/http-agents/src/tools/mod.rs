@@ -9,6 +9,7 @@ mod project;
 mod runs;
 mod selection;
 mod show_failure;
+mod test_list;
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +27,7 @@ pub(crate) struct ToolEntry {
 }
 
 /// All tools in the order of the list.
-pub(crate) const TOOLS: [ToolEntry; 6] = [
+pub(crate) const TOOLS: [ToolEntry; 7] = [
     ToolEntry {
         name: "explain_failures",
         description: "Explains the failures of a CI run, or of a run on your machine: for each failed test the probable \
@@ -58,6 +59,13 @@ pub(crate) const TOOLS: [ToolEntry; 6] = [
         properties: flaky::properties,
         required: &[],
         answer: flaky::answer,
+    },
+    ToolEntry {
+        name: "list_tests",
+        description: "Every test of the last 14 days with its verdict and figures, ten a page, the worst first.",
+        properties: test_list::properties,
+        required: &[],
+        answer: test_list::answer,
     },
     ToolEntry {
         name: "list_errors",

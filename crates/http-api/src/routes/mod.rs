@@ -12,6 +12,7 @@ mod projects;
 mod runs;
 mod settings;
 mod signatures;
+mod test_list;
 mod timings;
 mod uploads;
 mod verdict;
@@ -44,6 +45,7 @@ pub const ROUTES: &[Route] = &[
     commits::DETAIL,
     signatures::LIST,
     signatures::DETAIL,
+    test_list::LIST,
     history::LIST,
     verdict::STATUS,
     flaky::LIST,

@@ -5,10 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use assay_answers::{owners::Owners, stable_branch::StableBranchState};
+use assay_answers::{
+    owners::Owners,
+    stable_branch::StableBranchState,
+    test_list::{JudgedTests, NamedVerdict, sorted_part},
+};
 use assay_domain::{
     id::ProjectId,
     observation::History,
+    outcomes::Outcome as Bar,
     page::PerPage,
     period::{Days, Period},
     project::Project,
@@ -22,9 +27,7 @@ use assay_domain::{
 };
 use assay_markup::{
     chart::{self, PeriodBar, RunBar},
-    reading,
-    strip::{self, Outcome as Bar},
-    tile, tile_link, words,
+    reading, strip, tile, tile_link, words,
 };
 use maud::{Markup, html};
 
@@ -37,7 +40,7 @@ use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
     links,
-    view::{NamedVerdict, Verdicts, View, sorted_part},
+    view::View,
 };
 
 /// Most tests of a group on the page.
@@ -163,7 +166,7 @@ impl Tests {
         })?)
     }
 
-    fn of(verdicts: &Verdicts, names: &TestNames) -> Result<Self, StoreError> {
+    fn of(verdicts: &JudgedTests, names: &TestNames) -> Result<Self, StoreError> {
         let group = |status| Group::of(verdicts, names, status);
         Ok(Self {
             total: verdicts.total(),
@@ -195,7 +198,7 @@ struct Group {
 }
 
 impl Group {
-    fn of(verdicts: &Verdicts, names: &TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
+    fn of(verdicts: &JudgedTests, names: &TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
         let tests = verdicts.entries(names, |(_, verdict)| verdict.status == status)?;
         let count = tests.len();
         let worst = sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {

@@ -1,8 +1,10 @@
 //! `/`: the projects.
 
+use assay_answers::test_list::JudgedTests;
 use assay_domain::{
     folding::fold,
     id::ProjectId,
+    outcomes::Outcome,
     page::PerPage,
     period::{Days, Period},
     project::ProjectEntry,
@@ -10,7 +12,7 @@ use assay_domain::{
     verdict::VerdictStatus,
 };
 use assay_markup::{
-    strip::{self, Outcome, Scale},
+    strip::{self, Scale},
     words,
 };
 use maud::{Markup, html};
@@ -20,7 +22,7 @@ use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
     links,
-    view::{Verdicts, View},
+    view::View,
 };
 
 /// Most projects that are judged. The first of a longer list are; a search selects others.
@@ -88,7 +90,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 /// A project with its state, verdicts and newest runs.
 struct Card<'a> {
     entry: &'a ProjectEntry,
-    verdicts: Verdicts,
+    verdicts: JudgedTests,
     runs: Vec<RunRow>,
 }
 

@@ -1,23 +1,23 @@
 //! Compact rows of tests, each with a link to the test's page.
 
-use assay_answers::{owners::Owners, stable_branch::StableBranchState};
+use assay_answers::{owners::Owners, stable_branch::StableBranchState, test_list::NamedVerdict};
 use assay_domain::{
-    id::ProjectId, observation::History, owners::Ownership, timestamp::Timestamp, verdict::VerdictStatus,
+    id::ProjectId,
+    observation::History,
+    outcomes::{Cells, NEWEST, Outcome},
+    owners::Ownership,
+    timestamp::Timestamp,
+    verdict::VerdictStatus,
 };
 use assay_markup::{
-    figures,
-    history::{run_indexes, worst},
-    name,
-    strip::{self, Outcome, Scale},
+    figures, name,
+    strip::{self, Scale},
     words,
 };
 use maud::{Markup, html};
 
 use super::parts::owners_in_words;
-use crate::{links, view::NamedVerdict};
-
-/// Most runs in a row's strip.
-const RUNS: usize = 24;
+use crate::links;
 
 /// The rows of these tests, in their order: verdict, name, reason, last failure, newest runs and figures, and the file of a
 /// flaky test.
@@ -28,7 +28,7 @@ pub(super) fn rows(
     tests: &[NamedVerdict<'_>],
     now: Timestamp,
 ) -> Markup {
-    let indexes = run_indexes(history);
+    let runs = Cells::of(history);
     let names: Vec<_> = tests
         .iter()
         .map(|(test, _)| (test.name, test.file_path))
@@ -39,8 +39,8 @@ pub(super) fn rows(
         (figures::columns())
         ol.rows {
             @for ((test, verdict), short) in tests.iter().zip(&short) {
-                @let cells = worst(history, &indexes, verdict.test);
-                @let newest: Vec<Option<Outcome>> = cells.get(cells.len().saturating_sub(RUNS)..).unwrap_or_default().iter().map(|(_, outcome)| Some(*outcome)).collect();
+                @let cells = runs.worst(verdict.test, |_| true);
+                @let newest: Vec<Option<Outcome>> = cells.get(cells.len().saturating_sub(NEWEST)..).unwrap_or_default().iter().map(|(_, outcome)| Some(*outcome)).collect();
                 @let since = stable.failing_since(history, verdict.test);
                 li.row.(verdict.status.as_str()) {
                     a href=(links::test(project, test.name, test.file_path)) {
@@ -49,7 +49,7 @@ pub(super) fn rows(
                             (name::in_list(short, test.name))
                             span.path {
                                 bdi { (verdict.explanation) }
-                                @if let Some(at) = last_failure(history, &cells) { ". Last failure " (words::age(at, now)) }
+                                @if let Some(at) = runs.last_failed_at(&cells) { ". Last failure " (words::age(at, now)) }
                                 @if verdict.status == VerdictStatus::Flaky {
                                     ", flake score " (format!("{:.2}", verdict.figures.flake_score))
                                     @if let Some(file) = name::file_beside(test.name, test.file_path) { bdi.file { (file) } }
@@ -72,14 +72,4 @@ pub(super) fn rows(
 /// The owners of a row's test on a line of their own, if it has any.
 fn owned_by(ownership: &Ownership) -> Markup {
     html! { @if let Some(owners) = owners_in_words(ownership) { span.path { bdi { (owners) } } } }
-}
-
-/// The start of the newest of these runs in which an attempt failed.
-fn last_failure(history: &History, cells: &[(usize, Outcome)]) -> Option<Timestamp> {
-    let failed = |outcome: Outcome| match outcome {
-        Outcome::Failed | Outcome::MassFailure | Outcome::Recovered => true,
-        Outcome::Passed | Outcome::Skipped => false,
-    };
-    let (run, _) = cells.iter().rev().find(|(_, outcome)| failed(*outcome))?;
-    Some(history.runs.get(*run)?.run.started_at)
 }

@@ -6,6 +6,7 @@ use assay_answers::{owners::owners, stable_branch::StableBranchState};
 use assay_domain::{
     history::{Occurrence, TestHistory},
     id::{ProjectId, RunId},
+    outcomes::{Outcome, variant_name},
     project::Project,
     run::{Run, SomeTests},
     signature::TestSignature,
@@ -16,9 +17,7 @@ use assay_domain::{
 };
 use assay_markup::{
     chart::{self, PeriodBar},
-    figures, history, name, reading,
-    strip::{self, Outcome},
-    words,
+    figures, name, reading, strip, words,
 };
 use maud::{Markup, html};
 
@@ -179,7 +178,7 @@ fn strips(project: ProjectId, test: &TestName, history: &TestHistory) -> Markup 
         let branch = occurrence.branch.as_deref();
         let is_other = branch != Some(history.stable_branch.as_str());
         branches.entry((is_other, branch)).or_default().push(occurrence);
-        let variant = history::variant_name(occurrence.suite.as_deref().unwrap_or_default());
+        let variant = variant_name(occurrence.suite.as_deref().unwrap_or_default());
         variants.entry(variant).or_default().push(occurrence);
     }
     let mut by_branch: Vec<_> = branches.into_iter().collect();
@@ -222,7 +221,7 @@ fn cells(project: ProjectId, test: &TestName, newest_first: &[&Occurrence]) -> M
                 @for occurrence in shown {
                     @let outcome = outcome(occurrence);
                     @let words = format!("run {}, {}, {}", occurrence.run_number, occurrence.branch.as_deref().unwrap_or("no branch"), outcome.words());
-                    li { a.(outcome.class()) title=(words) href=(links::attempts(project, &occurrence.run_id, &test.name, test.file_path.as_deref())) { (words) } }
+                    li { a.(strip::class(outcome)) title=(words) href=(links::attempts(project, &occurrence.run_id, &test.name, test.file_path.as_deref())) { (words) } }
                 }
             }
         }
@@ -292,7 +291,7 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
                 outcome(occurrence).words()
             ),
             value: f64::from(u32::try_from(*ms).unwrap_or(u32::MAX)),
-            class: outcome(occurrence).class(),
+            class: strip::class(outcome(occurrence)),
         })
         .collect();
     let day = |timed: Option<&(&Occurrence, u64)>| {

@@ -3,15 +3,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::{
+    outcomes::{Outcome, Strip, StripSubject, variant_name},
     timestamp::Timestamp,
     verdict::{VerdictEntry, VerdictStatus},
 };
 use assay_markup::{
-    figures,
-    history::{Strip, StripSubject, variant_name},
-    name,
+    figures, name,
     repository::{self, Repository},
-    strip::{self, Outcome, Scale},
+    strip::{self, Scale},
     words,
 };
 use maud::{Markup, PreEscaped, html};

@@ -5,16 +5,54 @@ use std::{
     sync::Arc,
 };
 
-use assay_domain::{
+use crate::{
     observation::{Bitmap, History, RunObservations},
     test::TestOrdinal,
     timestamp::Timestamp,
 };
 
-use crate::strip::Outcome;
+/// The outcome of a test in a run, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Skipped or interrupted.
+    Skipped,
+    /// Passed on the first attempt.
+    Passed,
+    /// Passed after a failed attempt.
+    Recovered,
+    /// Failed in a mass failure, which does not count.
+    MassFailure,
+    /// Failed or timed out.
+    Failed,
+}
+
+impl Outcome {
+    /// All outcomes, in the order of a legend.
+    pub const ALL: [Self; 5] = [
+        Self::Passed,
+        Self::Recovered,
+        Self::Failed,
+        Self::MassFailure,
+        Self::Skipped,
+    ];
+
+    /// The outcome in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Passed => "passed",
+            Self::Recovered => "passed on retry",
+            Self::MassFailure => "failed with many others, not counted",
+            Self::Failed => "failed",
+        }
+    }
+}
 
 /// A test counts as newly failing if its first failure is at most this many days old.
 pub const NEW_DAYS: i64 = 7;
+
+/// Most newest results of a test in a list.
+pub const NEWEST: usize = 24;
 
 /// The display name of a variant.
 pub const fn variant_name(variant: &str) -> &str {
@@ -80,10 +118,70 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     })
 }
 
-/// The worst outcome in each run over all branches and variants.
-pub fn worst(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
+/// The runs of a history in the order of their starts, for the outcomes of several tests.
+pub struct Cells<'a> {
+    history: &'a History,
+    indexes: Vec<usize>,
+    /// By index.
+    starts: Vec<Timestamp>,
+}
+
+impl<'a> Cells<'a> {
+    /// Those of a history.
+    pub fn of(history: &'a History) -> Self {
+        let indexes = run_indexes(history);
+        let mut starts: Vec<_> = indexes
+            .iter()
+            .zip(&history.runs)
+            .map(|(index, observed)| (*index, observed.run.started_at))
+            .collect();
+        starts.sort_unstable();
+        starts.dedup_by_key(|(index, _)| *index);
+        Self {
+            history,
+            indexes,
+            starts: starts.into_iter().map(|(_, start)| start).collect(),
+        }
+    }
+
+    /// The worst outcome of a test in each of the selected runs over all variants: the index of the run, and the outcome.
+    pub fn worst(
+        &self,
+        test: TestOrdinal,
+        is_selected: impl Fn(&RunObservations) -> bool,
+    ) -> Vec<(usize, Outcome)> {
+        worst(self.history, &self.indexes, test, is_selected)
+    }
+
+    /// The start of the run with this index.
+    pub fn started_at(&self, index: usize) -> Option<Timestamp> {
+        self.starts.get(index).copied()
+    }
+
+    /// The start of the newest of these runs in which an attempt failed.
+    pub fn last_failed_at(&self, cells: &[(usize, Outcome)]) -> Option<Timestamp> {
+        let failed = cells.iter().rev().find(|(_, outcome)| *outcome > Outcome::Passed);
+        self.started_at(failed?.0)
+    }
+
+    /// The names of the variants in which a test has a result.
+    pub fn variants(&self, test: TestOrdinal) -> Vec<String> {
+        let runs = self.history.runs.iter().filter(|run| run.present.contains(test));
+        let names: BTreeSet<&str> = runs.map(|run| variant_name(&run.run.variant)).collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// The worst outcome in each of the selected runs over all variants.
+pub fn worst(
+    history: &History,
+    indexes: &[usize],
+    test: TestOrdinal,
+    is_selected: impl Fn(&RunObservations) -> bool,
+) -> Vec<(usize, Outcome)> {
     let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
-    for (run, index) in history.runs.iter().zip(indexes) {
+    let runs = history.runs.iter().zip(indexes);
+    for (run, index) in runs.filter(|(run, _)| is_selected(run)) {
         if let Some(outcome) = outcome(run, test) {
             let worst = cells.entry(*index).or_insert(outcome);
             *worst = outcome.max(*worst);
@@ -176,9 +274,8 @@ pub fn strips(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<St
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::observation::{Failure, RunFacts};
-
     use super::*;
+    use crate::observation::{Failure, RunFacts};
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 

@@ -1,0 +1,708 @@
+//! Every test of the engine's window: which ones match, their order, and their figures. The route, the page and the tool
+//! for agents have the same list.
+
+use std::{
+    cell::RefCell,
+    cmp::{Ordering, Reverse},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use assay_domain::{
+    folding::fold,
+    observation::{Bitmap, History},
+    outcomes::{self, Cells, Outcome},
+    owners::OwnerFilter,
+    page::{Page, PerPage},
+    project::{Project, ProjectTag},
+    signature::SignatureHits,
+    store::{SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
+    test::TestOrdinal,
+    test_names::{TestNameRef, TestNames},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, TestSort, Verdict, VerdictEntry, VerdictStatus},
+};
+use serde::Serialize;
+
+use crate::{
+    durations::stable_runs,
+    flaky::{check_length, last_runs},
+    numbers::count,
+    owners::{Owners, owners},
+    stable_branch::{BranchState, StableBranchState},
+};
+
+/// The verdicts in the order of the list.
+pub const STATUSES: [VerdictStatus; 5] = [
+    VerdictStatus::Broken,
+    VerdictStatus::Failing,
+    VerdictStatus::Flaky,
+    VerdictStatus::Healthy,
+    VerdictStatus::InsufficientData,
+];
+
+/// Most owners of an answer.
+pub const OWNERS: usize = 100;
+
+/// The number of newest results on the stable branch of an entry.
+const STABLE_RESULTS: usize = 20;
+
+/// The most results whose durations are read for the list.
+const TIMED_RESULTS: u64 = 500_000;
+
+/// The verdicts on the tests of the engine's window.
+pub struct JudgedTests {
+    /// The runs of the window.
+    pub history: Arc<History>,
+    /// What fails on the stable branch now.
+    pub stable: Arc<StableBranchState>,
+    /// The owners of the tests.
+    pub owners: Arc<Owners>,
+    verdicts: Arc<Vec<Verdict>>,
+}
+
+/// A verdict with the name of its test.
+pub type NamedVerdict<'a> = (TestNameRef<'a>, &'a Verdict);
+
+impl JudgedTests {
+    /// The verdicts as of one state of the project. Requests over the same settled runs share them.
+    pub fn in_snapshot(
+        snapshot: &mut dyn Snapshot,
+        judge: impl Fn(&History) -> Vec<Verdict>,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
+        let history = snapshot.observations(window.0, window.1)?;
+        let stable = StableBranchState::in_snapshot(snapshot, &history, window)?;
+        let owners = owners(snapshot, now)?;
+        let key = SharedKey::of_verdicts("all tests", &history, now);
+        let verdicts = shared(snapshot, key, window, |_| {
+            let verdicts = judge(&history);
+            let bytes = verdicts.iter().map(Verdict::bytes).sum();
+            Ok((verdicts, bytes))
+        })?;
+        Ok(Self {
+            history,
+            stable,
+            owners,
+            verdicts,
+        })
+    }
+
+    /// The number of tests with a status.
+    pub fn count(&self, status: VerdictStatus) -> usize {
+        let verdicts = self.verdicts.iter();
+        verdicts.filter(|verdict| verdict.status == status).count()
+    }
+
+    /// The number of tests.
+    pub fn total(&self) -> usize {
+        self.verdicts.len()
+    }
+
+    /// The verdicts that `is_included` selects, with the names of their tests.
+    pub fn entries<'a>(
+        &'a self,
+        names: &'a TestNames,
+        is_included: impl Fn(&NamedVerdict<'a>) -> bool,
+    ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
+        let mut entries = Vec::new();
+        for verdict in &*self.verdicts {
+            let name = names.get(verdict.test).ok_or_else(|| StoreError::Corrupt {
+                what: "result of an unknown test",
+                value: verdict.test.to_string(),
+            })?;
+            if is_included(&(name, verdict)) {
+                entries.push((name, verdict));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The owners of these tests, those with the most tests that need work first. A test with several owners counts for
+    /// each.
+    fn owner_counts(&self, tests: &[NamedVerdict<'_>]) -> Vec<OwnerCounts> {
+        let mut lookup = self.owners.lookup();
+        let mut groups: BTreeMap<String, StatusCounts> = BTreeMap::new();
+        for (test, verdict) in tests {
+            let owners = &lookup.of(test.file_path).owners;
+            for owner in owners {
+                groups.entry(owner.clone()).or_default().add(verdict.status);
+            }
+            if owners.is_empty() {
+                let unowned = groups.entry(OwnerFilter::UNOWNED.to_owned()).or_default();
+                unowned.add(verdict.status);
+            }
+        }
+        let mut counts: Vec<OwnerCounts> = groups
+            .into_iter()
+            .map(|(owner, counts)| OwnerCounts { owner, counts })
+            .collect();
+        counts
+            .sort_by_key(|OwnerCounts { counts, .. }| Reverse([counts.broken, counts.failing, counts.flaky]));
+        counts
+    }
+}
+
+/// Filters of the list beside the verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TestFilters {
+    /// Only tests whose name or file contains this, ignoring case.
+    pub search: Option<String>,
+    /// Only tests whose file contains this, ignoring case.
+    pub file: Option<String>,
+    /// Only tests that failed or recovered on this branch.
+    pub branch: Option<String>,
+    /// Only tests that failed or recovered in this variant.
+    pub variant: Option<String>,
+    /// Only tests with an occurrence of the error with this fingerprint.
+    pub error: Option<String>,
+    /// Only tests whose newest result on the stable branch failed.
+    pub is_red: bool,
+    /// Only tests that first failed this week.
+    pub is_new: bool,
+    /// Only tests with this owner.
+    pub owner: Option<OwnerFilter>,
+}
+
+impl TestFilters {
+    /// The tests that match. `hits` are the tests with the error.
+    fn matching<'a>(
+        &self,
+        judged: &'a JudgedTests,
+        names: &'a TestNames,
+        hits: Option<&SignatureHits>,
+        now: Timestamp,
+    ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
+        let history = &judged.history;
+        let on_branch = self
+            .branch
+            .as_deref()
+            .map(|branch| outcomes::failing(history, |run| run.run.branch.as_deref() == Some(branch)));
+        let in_variant = self.variant.as_deref().map(|variant| {
+            outcomes::failing(history, |run| outcomes::variant_name(&run.run.variant) == variant)
+        });
+        let with_error = self
+            .error
+            .is_some()
+            .then(|| hits.iter().flat_map(|hits| &hits.tests).copied().collect());
+        let new = self
+            .is_new
+            .then(|| outcomes::newly_failing(history, now.plus_days(-outcomes::NEW_DAYS)));
+        let filter_bitmaps: Vec<Bitmap> = [on_branch, in_variant, with_error, new]
+            .into_iter()
+            .flatten()
+            .collect();
+        let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
+        let lookup = RefCell::new(judged.owners.lookup());
+        let has_owner = |test: &TestNameRef<'_>| match &self.owner {
+            Some(owner) => owner.selects(lookup.borrow_mut().of(test.file_path)),
+            None => true,
+        };
+        judged.entries(names, |(test, verdict)| {
+            filter_bitmaps.iter().all(|tests| tests.contains(verdict.test))
+                && (!self.is_red || judged.stable.fails(verdict.test))
+                && file.as_deref().is_none_or(|file| test.file_contains_folded(file))
+                && search
+                    .as_deref()
+                    .is_none_or(|search| test.contains_folded(search))
+                && has_owner(test)
+        })
+    }
+}
+
+/// Filters, order and page of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestQuery {
+    /// The filters beside the verdict.
+    pub filters: TestFilters,
+    /// Only tests with this verdict.
+    pub status: Option<VerdictStatus>,
+    /// The order of the list.
+    pub sort: TestSort,
+    /// Whether the tests are counted by owner.
+    pub by_owner: bool,
+    /// The requested page, from 1.
+    pub page: u64,
+    /// Tests per page.
+    pub per_page: PerPage,
+}
+
+/// The tests of a page, and what it says of all that match.
+pub struct SelectedTests<'a> {
+    /// Of the tests that match, whatever their verdict.
+    pub counts: StatusCounts,
+    /// The same by owner, if the caller requested it.
+    pub owners: Option<Vec<OwnerCounts>>,
+    /// The position of the page in the list.
+    pub page: Page,
+    /// The tests of the page, in order.
+    pub tests: Vec<NamedVerdict<'a>>,
+}
+
+impl TestQuery {
+    /// The tests with the error of the filters, if they name one.
+    pub fn hits(
+        &self,
+        snapshot: &mut dyn Snapshot,
+        now: Timestamp,
+    ) -> Result<Option<SignatureHits>, StoreError> {
+        match &self.filters.error {
+            Some(error) => snapshot.tests_with_signature(error, now.plus_days(-ENGINE_WINDOW_DAYS), now),
+            None => Ok(None),
+        }
+    }
+
+    /// The tests of the page. `hits` is the result of [`Self::hits`].
+    pub fn select<'a>(
+        &self,
+        judged: &'a JudgedTests,
+        names: &'a TestNames,
+        hits: Option<&SignatureHits>,
+        now: Timestamp,
+    ) -> Result<SelectedTests<'a>, StoreError> {
+        let mut matching = self.filters.matching(judged, names, hits, now)?;
+        let mut counts = StatusCounts::default();
+        for (_, verdict) in &matching {
+            counts.add(verdict.status);
+        }
+        let owners = self.by_owner.then(|| judged.owner_counts(&matching));
+        matching.retain(|(_, verdict)| self.status.is_none_or(|status| verdict.status == status));
+        let page = Page::of(self.page, self.per_page, count(matching.len()));
+        let part = [page.offset(), u64::from(page.per_page)];
+        let [first, most] = part.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+        let tests = sorted_part(matching, (first, most), |left, right| {
+            compare(self.sort, left, right)
+        });
+        Ok(SelectedTests {
+            counts,
+            owners,
+            page,
+            tests,
+        })
+    }
+}
+
+/// At most `most` items from index `first` on, in the order of `compare`. Only these are sorted.
+pub fn sorted_part<T>(
+    mut items: Vec<T>,
+    (first, most): (usize, usize),
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
+    let end = first.saturating_add(most);
+    if end < items.len() {
+        items.select_nth_unstable_by(end, &compare);
+        items.truncate(end);
+    }
+    if first >= items.len() {
+        return Vec::new();
+    }
+    items.select_nth_unstable_by(first, &compare);
+    let mut part = items.split_off(first);
+    part.sort_unstable_by(compare);
+    part
+}
+
+/// Compares by the chosen figure, the largest first and unknown last, or by verdict, the worst first, then by lost time.
+/// The order is total, so that pages do not overlap.
+fn compare(
+    sort: TestSort,
+    (left_name, left): &NamedVerdict<'_>,
+    (right_name, right): &NamedVerdict<'_>,
+) -> Ordering {
+    let rank = |verdict: &Verdict| STATUSES.iter().position(|status| *status == verdict.status);
+    let (left_figures, right_figures) = (&left.figures, &right.figures);
+    let by_figure = match sort {
+        TestSort::TimeLost => right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms),
+        TestSort::Score => right_figures.flake_score.total_cmp(&left_figures.flake_score),
+        TestSort::Rate => right_figures
+            .failure_rate
+            .unwrap_or(-1.0)
+            .total_cmp(&left_figures.failure_rate.unwrap_or(-1.0)),
+        TestSort::Impact => right_figures.impact.total_cmp(&left_figures.impact),
+        TestSort::Name => return left_name.cmp(right_name),
+        TestSort::Verdict => rank(left)
+            .cmp(&rank(right))
+            .then_with(|| right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms)),
+    };
+    // Tests with equal figures have the order of the flaky list.
+    by_figure
+        .then_with(|| right_figures.flake_score.total_cmp(&left_figures.flake_score))
+        .then_with(|| left_name.cmp(right_name))
+}
+
+/// One page of the tests of the last 14 days as of one state of the project. `judge` calls the engine.
+pub fn test_list(
+    store: &dyn Store,
+    judge: impl Fn(&History) -> Vec<Verdict>,
+    project: &Project,
+    query: &TestQuery,
+    now: Timestamp,
+) -> Result<TestList, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let judged = JudgedTests::in_snapshot(snapshot, &judge, now)?;
+        let names = snapshot.all_test_names()?;
+        let hits = query.hits(snapshot, now)?;
+        let selected = query.select(&judged, &names, hits.as_ref(), now)?;
+        let tests = entries(snapshot, &judged, &selected.tests, now)?;
+        let mut owners = selected.owners;
+        let other_owners = owners
+            .as_ref()
+            .map(|owners| count(owners.len().saturating_sub(OWNERS)));
+        if let Some(owners) = &mut owners {
+            owners.truncate(OWNERS);
+        }
+        Ok(TestList {
+            project: project.tag(),
+            window_days: ENGINE_WINDOW_DAYS,
+            stable: judged.stable.state(&judged.history),
+            counts: selected.counts,
+            sort: query.sort,
+            page: selected.page,
+            owners,
+            other_owners,
+            tests,
+        })
+    })
+}
+
+/// The entries of these tests.
+fn entries(
+    snapshot: &mut dyn Snapshot,
+    judged: &JudgedTests,
+    tests: &[NamedVerdict<'_>],
+    now: Timestamp,
+) -> Result<Vec<TestListEntry>, StoreError> {
+    let history = &judged.history;
+    let last_runs = last_runs(snapshot, history, tests.iter().map(|(_, verdict)| *verdict))?;
+    let ordinals: Vec<TestOrdinal> = tests.iter().map(|(_, verdict)| verdict.test).collect();
+    let former_names = snapshot.former_names(&ordinals)?;
+    check_length("former names", former_names.len(), tests.len())?;
+    let durations = usual_durations(snapshot, history, now)?;
+    let cells = Cells::of(history);
+    let mut owners = judged.owners.lookup();
+    let entry = |(((test, verdict), last), former_names): ((&NamedVerdict<'_>, _), _)| {
+        let results = cells.worst(verdict.test, |_| true);
+        let stable = history.stable();
+        let on_stable = cells.worst(verdict.test, |run| stable.is(run.run.branch.as_deref()));
+        let failed = |(_, outcome): &&(usize, Outcome)| *outcome > Outcome::Passed;
+        let start = |cell: Option<&(usize, Outcome)>| cells.started_at(cell?.0);
+        let since = judged.stable.failing_since(history, verdict.test);
+        let first_failed_at = start(results.iter().find(failed));
+        let considered = verdict.figures.runs_considered;
+        let rate = verdict.figures.failure_rate;
+        let (p50_ms, p95_ms) = durations.get(&verdict.test).copied().unzip();
+        TestListEntry {
+            verdict: VerdictEntry {
+                ownership: owners.of(test.file_path).clone(),
+                former_names,
+                ..VerdictEntry::new(
+                    test.owned(),
+                    (*verdict).clone(),
+                    since,
+                    first_failed_at,
+                    last,
+                    None,
+                )
+            },
+            runs: OutcomeCounts::of(&results),
+            failure_rate_interval: rate.map(|rate| wilson(rate, considered)),
+            p50_ms,
+            p95_ms,
+            newest_results: letters(&results, outcomes::NEWEST),
+            stable_results: letters(&on_stable, STABLE_RESULTS),
+            variants: cells.variants(verdict.test),
+            first_seen_at: start(results.first()),
+            last_failed_at: cells.last_failed_at(&results),
+        }
+    };
+    let entries = tests.iter().zip(last_runs).zip(former_names);
+    Ok(entries.map(entry).collect())
+}
+
+/// The p50 and the p95 of the durations of tests in milliseconds.
+type UsualDurations = HashMap<TestOrdinal, (u64, u64)>;
+
+/// The p50 and the p95 of each test, which requests share.
+fn usual_durations(
+    snapshot: &mut dyn Snapshot,
+    history: &History,
+    now: Timestamp,
+) -> Result<Arc<UsualDurations>, StoreError> {
+    let key = SharedKey {
+        kind: "usual durations",
+        of: 0,
+    };
+    let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
+    shared(snapshot, key, window, |snapshot| {
+        let indexes = stable_runs(history, TIMED_RESULTS);
+        let runs = indexes.values().flatten();
+        let runs: Vec<(i32, Timestamp)> = runs
+            .filter_map(|index| history.runs.get(*index))
+            .map(|observed| (observed.run.number, observed.run.started_at))
+            .collect();
+        let mut of_test: HashMap<TestOrdinal, Vec<u64>> = HashMap::new();
+        for (test, ms) in snapshot.green_durations(&runs)?.into_iter().flatten() {
+            of_test.entry(test).or_default().push(ms);
+        }
+        let usual: UsualDurations = of_test
+            .into_iter()
+            .filter_map(|(test, mut ms)| {
+                ms.sort_unstable();
+                Some((test, (percentile(&ms, 50)?, percentile(&ms, 95)?)))
+            })
+            .collect();
+        let bytes = usual.capacity() * size_of::<(TestOrdinal, (u64, u64))>();
+        Ok((usual, bytes))
+    })
+}
+
+/// The smallest of these ascending values that at least this percentage does not exceed.
+fn percentile(ascending: &[u64], percent: usize) -> Option<u64> {
+    let place = (ascending.len() * percent).div_ceil(100);
+    ascending.get(place.checked_sub(1)?).copied()
+}
+
+/// The 95 % interval of a rate of `runs` runs, by Wilson's score.
+fn wilson(rate: f64, runs: u32) -> Interval {
+    const Z: f64 = 1.96;
+    let runs = f64::from(runs.max(1));
+    let scale = 1.0 + Z * Z / runs;
+    let centre = (rate + Z * Z / (2.0 * runs)) / scale;
+    let half = Z * (rate * (1.0 - rate) / runs + Z * Z / (4.0 * runs * runs)).sqrt() / scale;
+    Interval {
+        low: (centre - half).max(0.0),
+        high: (centre + half).min(1.0),
+    }
+}
+
+/// The newest results as letters, the newest last.
+fn letters(oldest_first: &[(usize, Outcome)], most: usize) -> String {
+    let newest = oldest_first.iter().rev().take(most).rev();
+    let letter = |(_, outcome): &(usize, Outcome)| match outcome {
+        Outcome::Passed => 'P',
+        Outcome::Recovered => 'R',
+        Outcome::Failed | Outcome::MassFailure => 'F',
+        Outcome::Skipped => 'S',
+    };
+    newest.map(letter).collect()
+}
+
+/// One page of the tests of the window.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TestList {
+    /// The project.
+    pub project: ProjectTag,
+    /// The engine's fixed window in days.
+    pub window_days: i64,
+    /// What fails on the stable branch now, whatever the verdicts.
+    pub stable: BranchState,
+    /// The tests that match the other filters, by verdict.
+    pub counts: StatusCounts,
+    /// The order of the list.
+    pub sort: TestSort,
+    /// The position of this page in the list.
+    pub page: Page,
+    /// The same counts by owner, with `group=owner`: the owners with the most broken, then failing, then flaky tests first.
+    /// A test with several owners counts for each; `unowned` has those without one. Null without `group`.
+    #[cfg_attr(feature = "openapi", schema(max_items = 100))]
+    pub owners: Option<Vec<OwnerCounts>>,
+    /// The number of further owners; null without `group`.
+    pub other_owners: Option<u64>,
+    /// The tests of this page.
+    pub tests: Vec<TestListEntry>,
+}
+
+/// The number of tests by verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StatusCounts {
+    /// Tests.
+    pub total: usize,
+    /// Broken ones.
+    pub broken: usize,
+    /// Those whose newest runs failed, with an open cause.
+    pub failing: usize,
+    /// Flaky ones.
+    pub flaky: usize,
+    /// Healthy ones.
+    pub healthy: usize,
+    /// Those with too few runs for a verdict.
+    pub insufficient_data: usize,
+}
+
+impl StatusCounts {
+    const fn add(&mut self, status: VerdictStatus) {
+        self.total += 1;
+        let of_status = match status {
+            VerdictStatus::Broken => &mut self.broken,
+            VerdictStatus::Failing => &mut self.failing,
+            VerdictStatus::Flaky => &mut self.flaky,
+            VerdictStatus::Healthy => &mut self.healthy,
+            VerdictStatus::InsufficientData => &mut self.insufficient_data,
+        };
+        *of_status += 1;
+    }
+
+    /// The number of tests with this verdict.
+    pub const fn of(&self, status: VerdictStatus) -> usize {
+        match status {
+            VerdictStatus::Broken => self.broken,
+            VerdictStatus::Failing => self.failing,
+            VerdictStatus::Flaky => self.flaky,
+            VerdictStatus::Healthy => self.healthy,
+            VerdictStatus::InsufficientData => self.insufficient_data,
+        }
+    }
+}
+
+/// The tests of an owner by verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OwnerCounts {
+    /// The owner, or `unowned`.
+    pub owner: String,
+    /// The tests.
+    #[serde(flatten)]
+    pub counts: StatusCounts,
+}
+
+/// A test of the list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TestListEntry {
+    /// The verdict.
+    #[serde(flatten)]
+    pub verdict: VerdictEntry,
+    /// The runs of the window with a result of the test, by the worst outcome of the test.
+    pub runs: OutcomeCounts,
+    /// The 95 % interval of `failureRate` by Wilson's score; null if it is null.
+    pub failure_rate_interval: Option<Interval>,
+    /// The median duration in milliseconds of its passes at the first attempt in the newest complete runs of each suite on
+    /// the stable branch: of an even number the lower middle one. Null without such a pass.
+    pub p50_ms: Option<u64>,
+    /// The 95th percentile of the same durations: the smallest that 95 % of them do not exceed.
+    pub p95_ms: Option<u64>,
+    /// The newest 24 results on all branches, the newest last: `P` passed, `R` passed on retry, `F` failed, `S` skipped.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[PRFS]{0,24}$"))]
+    pub newest_results: String,
+    /// The newest 20 results on the stable branch, the newest last.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[PRFS]{0,20}$"))]
+    pub stable_results: String,
+    /// The variants with a result, by name.
+    pub variants: Vec<String>,
+    /// The start of the window's first run with a result.
+    pub first_seen_at: Option<Timestamp>,
+    /// The start of the newest run of the window in which an attempt failed.
+    pub last_failed_at: Option<Timestamp>,
+}
+
+/// The number of runs by the outcome of a test: `total = passed + failed + skipped`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OutcomeCounts {
+    /// Runs.
+    pub total: u64,
+    /// Those in which it passed.
+    pub passed: u64,
+    /// Those in which it failed or timed out.
+    pub failed: u64,
+    /// Those in which it was skipped or interrupted.
+    pub skipped: u64,
+    /// Those of `passed` in which it passed on retry.
+    pub recovered: u64,
+}
+
+impl OutcomeCounts {
+    fn of(results: &[(usize, Outcome)]) -> Self {
+        let mut counts = Self::default();
+        for (_, outcome) in results {
+            counts.total += 1;
+            match outcome {
+                Outcome::Passed => counts.passed += 1,
+                Outcome::Recovered => {
+                    counts.passed += 1;
+                    counts.recovered += 1;
+                }
+                Outcome::Failed | Outcome::MassFailure => counts.failed += 1,
+                Outcome::Skipped => counts.skipped += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// An interval of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Interval {
+    /// Its lower end.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub low: f64,
+    /// Its upper end.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub high: f64,
+}
+
+/// The names of variants that a history has.
+pub fn variants(history: &History) -> BTreeSet<&str> {
+    let runs = history.runs.iter();
+    runs.map(|run| outcomes::variant_name(&run.run.variant)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sorted_part_is_that_part_of_the_sorted_whole() {
+        let items: Vec<u32> = (0..100).map(|item| item * 37 % 100).collect();
+        for (first, most) in [
+            (0, 10),
+            (95, 10),
+            (40, 50),
+            (0, 1_000),
+            (100, 5),
+            (usize::MAX, 2),
+            (7, 0),
+        ] {
+            let expected: Vec<u32> = (0..100).skip(first).take(most).collect();
+            assert_eq!(
+                sorted_part(items.clone(), (first, most), u32::cmp),
+                expected,
+                "{first} {most}"
+            );
+        }
+        assert_eq!(sorted_part(Vec::<u32>::new(), (0, 5), u32::cmp), [0_u32; 0]);
+    }
+
+    #[test]
+    fn an_interval_of_few_runs_is_wide_and_holds_the_rate() {
+        let near = |interval: Interval, low: f64, high: f64| {
+            assert!(
+                (interval.low - low).abs() < 0.001 && (interval.high - high).abs() < 0.001,
+                "{interval:?}"
+            );
+        };
+        near(wilson(0.0, 10), 0.0, 0.278);
+        near(wilson(0.1, 100), 0.055, 0.174);
+        near(wilson(1.0, 1), 0.207, 1.0);
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let values: Vec<u64> = (1..=20).collect();
+        assert_eq!(
+            (percentile(&values, 50), percentile(&values, 95)),
+            (Some(10), Some(19))
+        );
+        assert_eq!(
+            (percentile(&[7], 50), percentile(&[7], 95), percentile(&[], 50)),
+            (Some(7), Some(7), None)
+        );
+    }
+}
