@@ -71,15 +71,16 @@ pub(crate) fn check(inspection: &mut Inspection, checked: &Checked<'_>) -> Resul
         }));
     }
     let of_groups = Check::ok(CHECK, "the programs' groups have every right");
-    let (refused, tried) = if is_of_group {
+    // A superuser is of every group, too.
+    let (refused, tried) = if inspection.rights(&[])?.iter().any(|role| role.administers) {
+        let tried = "the programs' groups have every right, and this login may administer";
+        (administer(checked)?, Check::ok(CHECK, tried))
+    } else if is_of_group {
         let Some(of) = inspection.smallest_project()? else {
             return Ok(of_groups);
         };
         let tried = format!("{} may do everything that it must do", groups.join(", "));
         (rehearse(checked, &groups, of)?, Check::ok(CHECK, tried))
-    } else if inspection.rights(&[])?.iter().any(|role| role.administers) {
-        let tried = "the programs' groups have every right, and this login may administer";
-        (administer(checked)?, Check::ok(CHECK, tried))
     } else {
         return Ok(of_groups);
     };
