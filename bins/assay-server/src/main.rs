@@ -33,7 +33,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let matches = settings::command()
+    let is_all = std::env::args_os().any(|argument| argument == "--help-all");
+    let matches = settings::shortened(is_all)
         .try_get_matches()
         .unwrap_or_else(|error| settings::with_usage(error).exit());
     match settings::print(&matches) {

@@ -12,7 +12,9 @@ mod global;
 mod report_to;
 mod rerun;
 mod runner_flag;
+mod sender;
 mod server_flags;
+mod test_command;
 mod upload_flags;
 mod values;
 

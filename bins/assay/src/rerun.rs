@@ -2,39 +2,52 @@
 
 mod flags;
 
-use std::{collections::HashSet, ffi::OsString, fs, path::Path, time::Duration};
+use std::{
+    collections::HashSet,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use assay_cli_job::{
     gate::{
         burn_in::BurnIn,
         judged::JudgedRun,
-        policy::{CommandStatus, Decision},
+        policy::{CommandStatus, Decision, Rules},
         reruns::Session,
         selector::{CommandJob, RunEnd, Selector},
     },
     runners::selection::{self, Selection},
 };
 use assay_cli_local::sources::{checkout::Checkout, git, kept::KeptReports, written::Before};
-use assay_cli_terminal::message;
+use assay_cli_terminal::{message, progress::Progress};
 use assay_domain::test::TestName;
 use assay_reports::{Report, SourceFile};
 use serde_json::Value;
 
 pub(crate) use self::flags::RerunFlags;
 use crate::{
-    clock,
-    commands::{
-        run::{CommandEnd, Job, run_command},
-        upload,
-    },
-    environment, errors,
+    clock, environment, errors,
     forwarding::{Ended, Place},
+    sender::{Rerun, Sender},
+    test_command::{CommandEnd, run_command},
 };
 
 /// A run key for a run that CI does not name.
 pub(crate) fn run_key() -> String {
     format!("rerun-{}-{}", clock::now().unix_ms(), std::process::id())
+}
+
+/// A job whose command may run again.
+pub(crate) struct Job<'a> {
+    pub(crate) sender: Sender<'a>,
+    pub(crate) rules: &'a Rules,
+    pub(crate) flags: &'a RerunFlags,
+    pub(crate) command: &'a [OsString],
+    /// The reports that the command writes.
+    pub(crate) report: &'a [PathBuf],
 }
 
 /// The run that was judged first.
@@ -54,7 +67,7 @@ pub(crate) fn run_again(
     decision: &mut Decision,
     before: &Before<'_>,
 ) -> anyhow::Result<Option<Value>> {
-    let (flags, command) = (&job.args.reruns, &job.args.command);
+    let (flags, command) = (job.flags, job.command);
     let budget = flags.budget().filter(|_| decision.may_run_again());
     if budget.is_none() && (flags.burn_in().is_none() || !decision.outcome.passes()) {
         return Ok(None);
@@ -74,7 +87,7 @@ pub(crate) fn run_again(
     let mut again = Again {
         job,
         folder: folder.path(),
-        attempt: job.args.flags.report.run.attempt.unwrap_or(1),
+        attempt: job.sender.flags.report.run.attempt.unwrap_or(1),
         files: Vec::new(),
         answer: None,
     };
@@ -140,9 +153,14 @@ struct Again<'a> {
 impl CommandJob for Again<'_> {
     type Error = anyhow::Error;
 
+    fn progress(&self) -> &dyn Progress {
+        self.job.sender.global.progress()
+    }
+
     fn run(&mut self, selection: Selection, limit: Duration) -> anyhow::Result<RunEnd> {
-        let args = self.job.args;
-        let before = Before::of(&args.report)?;
+        let job = self.job;
+        let flags = job.sender.flags;
+        let before = Before::of(job.report)?;
         if let Some((name, text)) = selection.file {
             fs::write(self.folder.join(name), text).context("the list of tests")?;
         }
@@ -153,13 +171,8 @@ impl CommandJob for Again<'_> {
                 (variable.name, value.into())
             })
             .collect();
-        let command = selection::with_arguments(&args.command, &selection.arguments);
-        match run_command(
-            &command,
-            &variables,
-            args.flags.report_to,
-            Place::Group(Some(limit)),
-        )? {
+        let command = selection::with_arguments(job.command, &selection.arguments);
+        match run_command(&command, &variables, flags.report_to, Place::Group(Some(limit)))? {
             CommandEnd::With(Ended {
                 signal: Some(signal), ..
             }) => anyhow::bail!("the command was ended by signal {signal}"),
@@ -170,25 +183,17 @@ impl CommandJob for Again<'_> {
         if before.written()?.is_empty() {
             return Ok(RunEnd::Unreported);
         }
-        self.files = before.read_written(self.job.global.json, args.flags.report.format.0)?;
-        Ok(RunEnd::Reported(Box::new(read(self.job, &self.files)?)))
+        self.files = before.read_written(self.progress(), flags.report.format.0)?;
+        Ok(RunEnd::Reported(Box::new(read(job, &self.files)?)))
     }
 
     fn send(&mut self, tests: &[TestName]) -> anyhow::Result<JudgedRun> {
-        let job = self.job;
         self.attempt = self.attempt.saturating_add(1);
-        let rerun = upload::Rerun {
+        let rerun = Rerun {
             attempt: self.attempt,
             tests,
         };
-        let answer = upload::send_rerun(
-            job.global,
-            &job.args.flags,
-            job.server,
-            job.ci,
-            &self.files,
-            rerun,
-        )?;
+        let answer = self.job.sender.send_rerun(&self.files, rerun)?;
         let judged = JudgedRun::of_answer(&answer)?;
         self.answer = Some(answer);
         Ok(judged)
@@ -197,8 +202,8 @@ impl CommandJob for Again<'_> {
 
 /// Reads reports as the server does.
 fn read(job: &Job<'_>, files: &[SourceFile]) -> anyhow::Result<Report> {
-    let flags = &job.args.flags.report;
-    let checkout = Checkout::of(flags.root.as_deref(), job.ci)?;
+    let flags = &job.sender.flags.report;
+    let checkout = Checkout::of(flags.root.as_deref(), job.sender.ci)?;
     Ok(assay_reports::read(
         files,
         &checkout.options(flags.format.0, None),

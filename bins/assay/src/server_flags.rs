@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use assay_cli_remote::server::{address::Address, read_api::ReadApi};
-use assay_cli_terminal::{misuse::Misuse, values::duration};
+use assay_cli_terminal::{misuse::Misuse, progress::Progress, values::duration};
 use clap::Args;
 
 use crate::environment;
@@ -46,7 +46,11 @@ impl ConnectionFlags {
 
 impl ReadApiFlags {
     /// The client. An address or a key that is missing is wrong usage.
-    pub(crate) fn client(&self, json: bool, connection: &ConnectionFlags) -> anyhow::Result<ReadApi> {
+    pub(crate) fn client<'a>(
+        &self,
+        progress: &'a dyn Progress,
+        connection: &ConnectionFlags,
+    ) -> anyhow::Result<ReadApi<'a>> {
         let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
         let own = self.api_url.clone().filter(|url| !url.trim().is_empty());
         let of_installation =
@@ -60,6 +64,6 @@ impl ReadApiFlags {
         let key = environment::read_key().filter(|key| !key.trim().is_empty());
         let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
         let address = Address::parse("the read API", &url, connection.insecure_http)?;
-        ReadApi::new(address, &key, connection.retry_for, json)
+        ReadApi::new(address, &key, connection.retry_for, progress)
     }
 }

@@ -7,7 +7,6 @@ use assay_cli_remote::{
     codehost::ReportTo,
     server::{
         address::{MissingSetting, Settings},
-        annotation,
         ingest::Server,
     },
 };
@@ -15,7 +14,7 @@ use assay_cli_terminal::misuse::Misuse;
 use assay_domain::run::CiProvider;
 use clap::Args;
 
-use crate::{environment, server_flags::ConnectionFlags};
+use crate::{environment, errors, server_flags::ConnectionFlags};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
@@ -76,7 +75,7 @@ impl UploadFlags {
             Ok(server) => Ok(Some(server)),
             Err(error) => match error.downcast::<MissingSetting>() {
                 Ok(missing) if self.best_effort => {
-                    annotation::warn(provider, &missing.to_string());
+                    errors::warn(provider, &missing.to_string());
                     Ok(None)
                 }
                 Ok(missing) => Err(Misuse(format!(
@@ -98,7 +97,7 @@ impl UploadFlags {
     ) -> anyhow::Result<()> {
         match sent {
             Err(error) if self.best_effort && !error.is::<Misuse>() => {
-                annotation::warn(provider, &format!("{error:#}"));
+                errors::warn(provider, &format!("{error:#}"));
                 Ok(())
             }
             sent => sent,

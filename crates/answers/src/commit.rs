@@ -213,11 +213,11 @@ pub fn commit_results(
     engine: &dyn Diagnose,
     project: &Project,
     runs: &[RunRow],
-    (filter, requested): (&FailureFilter, (u64, u32)),
+    requested: (&FailureFilter, (u64, u32)),
     now: Timestamp,
 ) -> Result<Option<CommitResults>, StoreError> {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let joined = joined_failures(store, engine, project, &ids, filter, requested, now)?;
+    let joined = joined_failures(store, engine, project, &ids, requested, now)?;
     Ok(results(project.tag(), runs, joined))
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use assay_domain::{
-    observation::{Bitmap, History, RunObservations},
+    observation::{History, RunObservations, failing_since},
     store::{SharedKey, Snapshot, StoreError, shared},
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -68,13 +68,18 @@ impl StableBranchState {
             let Some((newest, _)) = oldest_first.last() else {
                 continue;
             };
-            let failing = failing_since(&oldest_first);
+            let observed: Vec<&RunObservations> =
+                oldest_first.iter().map(|(_, observed)| *observed).collect();
+            let failing = failing_since(&observed);
             let suite = Suite {
                 newest: *newest,
                 failing: count(failing.len()),
             };
             state.suites.insert(name, suite);
-            for (test, since) in failing {
+            for (test, place) in failing {
+                let Some((since, _)) = oldest_first.get(place).copied() else {
+                    continue;
+                };
                 let oldest = state.failing.entry(test).or_insert(since);
                 let started = |index: usize| history.runs.get(index).map(|run| run.run.started_at);
                 if started(since) < started(*oldest) {
@@ -274,47 +279,6 @@ pub struct SuiteState {
     pub failed_outside_tests: bool,
     /// Tests of the suite whose newest result failed.
     pub failing: u64,
-}
-
-/// The tests of a suite whose newest result failed, each with the first run since which every result of it failed.
-/// Results count from the newest complete run on; a test that this run does not contain is not part of the suite any more.
-fn failing_since(oldest_first: &[(usize, &RunObservations)]) -> HashMap<TestOrdinal, usize> {
-    let from = oldest_first
-        .iter()
-        .rposition(|(_, observed)| observed.ending.complete)
-        .unwrap_or(oldest_first.len().saturating_sub(1));
-    let (before, newest) = oldest_first.split_at(from);
-    let mut since: HashMap<TestOrdinal, usize> = HashMap::new();
-    for (index, observed) in newest {
-        let failed: Bitmap = failed_tests(observed).collect();
-        since.retain(|test, _| failed.contains(*test) || !observed.ran(*test));
-        for test in failed.iter() {
-            since.entry(test).or_insert(*index);
-        }
-    }
-    // The tests whose failures may have begun earlier.
-    let mut open: Vec<TestOrdinal> = since.keys().copied().collect();
-    for (index, observed) in before.iter().rev() {
-        if open.is_empty() {
-            break;
-        }
-        let failed: Bitmap = failed_tests(observed).collect();
-        open.retain(|test| {
-            if failed.contains(*test) {
-                since.insert(*test, *index);
-                return true;
-            }
-            !observed.ran(*test)
-        });
-    }
-    since
-}
-
-fn failed_tests(observed: &RunObservations) -> impl Iterator<Item = TestOrdinal> {
-    let failures = observed.failures.iter();
-    failures
-        .filter(|failure| !failure.recovered)
-        .map(|failure| failure.test)
 }
 
 /// A run of a history by its index.

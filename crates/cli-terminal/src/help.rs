@@ -80,7 +80,8 @@ pub(crate) fn shortened(command: Command) -> Command {
         let all = Arg::new(ALL).long(ALL).action(ArgAction::HelpLong);
         let all = all.help("Show all options, also the rare ones");
         let shown = command.mut_args(|argument| {
-            let is_common = argument.is_positional() || common.contains(&argument.get_id().as_str());
+            let is_common =
+                argument.is_positional() || common.split(' ').any(|name| argument.get_id() == name);
             match is_all || is_common {
                 true => argument,
                 false => argument.hide(true),

@@ -37,65 +37,23 @@ const ASSAY_ADMIN: &[Group] = &[
 ];
 
 /// The options that `--help` shows, for commands with many. `--help-all` shows the others, too.
-const COMMON: [(&str, &[&str]); 3] = [
+const COMMON: [(&str, &str); 4] = [
     (
         "run",
-        &[
-            "report",
-            "gate",
-            "rerun",
-            "burn_in",
-            "changed",
-            "report_to",
-            "best_effort",
-            "dry_run",
-            "spool",
-            "project",
-            "suite",
-            "shard",
-            "attempt",
-            "branch",
-            "commit",
-        ],
+        "report gate rerun burn_in changed report_to best_effort dry_run spool project suite shard attempt branch commit",
     ),
     (
         "gate",
-        &[
-            "run",
-            "history",
-            "stable_branch",
-            "output",
-            "risk",
-            "max_excused",
-            "changed",
-            "never",
-            "allow_broken",
-            "exit_code",
-            "report_to",
-            "best_effort",
-            "project",
-            "branch",
-            "commit",
-        ],
+        "run history stable_branch output risk max_excused changed never allow_broken exit_code report_to best_effort \
+         project branch commit",
     ),
     (
         "upload",
-        &[
-            "check",
-            "report_to",
-            "best_effort",
-            "dry_run",
-            "spool",
-            "project",
-            "suite",
-            "shard",
-            "attempt",
-            "run_key",
-            "replace",
-            "branch",
-            "commit",
-            "pr",
-        ],
+        "check report_to best_effort dry_run spool project suite shard attempt run_key replace branch commit pr",
+    ),
+    (
+        "import",
+        "project dry_run no_ci format root run_key shard suite replace started_at branch commit pr",
     ),
 ];
 
@@ -129,8 +87,13 @@ impl Program {
     }
 
     /// The options that the help of this command shows; none if it shows all.
-    pub(crate) fn common(self, command: &str) -> Option<&'static [&'static str]> {
-        let is_this = |(name, _): &&(&str, _)| self == Self::Assay && *name == command;
+    pub(crate) fn common(self, command: &str) -> Option<&'static str> {
+        // No command with many options has the name of one of the other program.
+        let is_own = self
+            .groups()
+            .iter()
+            .any(|(_, commands)| commands.contains(&command));
+        let is_this = |(name, _): &&(&str, &str)| is_own && *name == command;
         COMMON.iter().find(is_this).map(|(_, options)| *options)
     }
 

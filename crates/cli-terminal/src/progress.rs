@@ -1,13 +1,103 @@
-//! The progress of long work: a bar with rate and time left.
+//! The progress of long work: what a library reports while it works, and the bars of a terminal.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::terminal;
 
 /// The interval between two updates of a bar.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Receives what a library does while it works. `()` ignores it.
+pub trait Progress: Sync {
+    /// Takes a sentence for people, such as why something is left out.
+    fn note(&self, sentence: &str);
+
+    /// Takes the beginning of long work, which ends when the counter is dropped.
+    fn begin(&self, work: Work) -> Box<dyn Counter>;
+}
+
+/// Work of some length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Reads this many files.
+    ReadFiles(u64),
+    /// Reads this many bytes.
+    ReadBytes(u64),
+    /// Sends this many bytes to a server.
+    Send(u64),
+    /// Waits until the next attempt.
+    Wait,
+}
+
+/// Counts the part of some work that is done.
+pub trait Counter: Sync {
+    /// Adds this many files or bytes.
+    fn add(&self, units: u64);
+}
+
+/// A reader whose bytes are counted.
+pub struct CountedRead<'a, R> {
+    /// Where the bytes come from.
+    pub inner: R,
+    /// Where they are counted.
+    pub counter: &'a dyn Counter,
+}
+
+impl<R: io::Read> io::Read for CountedRead<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.counter.add(u64::try_from(read).unwrap_or(u64::MAX));
+        Ok(read)
+    }
+}
+
+impl Progress for () {
+    fn note(&self, _: &str) {}
+
+    fn begin(&self, _: Work) -> Box<dyn Counter> {
+        Box::new(())
+    }
+}
+
+impl Counter for () {
+    fn add(&self, _: u64) {}
+}
+
+/// Prints sentences on standard error, and shows work as bars there unless the output is JSON.
+struct Terminal {
+    json: bool,
+}
+
+/// The progress on the terminal of a command.
+pub fn terminal(json: bool) -> &'static dyn Progress {
+    match json {
+        true => &Terminal { json: true },
+        false => &Terminal { json: false },
+    }
+}
+
+impl Progress for Terminal {
+    fn note(&self, sentence: &str) {
+        message!("{sentence}");
+    }
+
+    fn begin(&self, work: Work) -> Box<dyn Counter> {
+        Box::new(match work {
+            Work::ReadFiles(files) => bar(self.json, "reading", files, Unit::Items("files")),
+            Work::ReadBytes(bytes) => bar(self.json, "reading", bytes, Unit::Bytes),
+            Work::Send(bytes) => bar(self.json, "sending", bytes, Unit::SentBytes),
+            Work::Wait => spinner(self.json, "waiting"),
+        })
+    }
+}
+
+impl Counter for ProgressBar {
+    fn add(&self, units: u64) {
+        self.inc(units);
+    }
+}
 
 /// The unit of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,30 +140,6 @@ pub fn spinner(json: bool, doing: impl Into<String>) -> ProgressBar {
     bar.enable_steady_tick(TICK);
     bar
 }
-
-/// Prints how fast the files were parsed, if there were enough of them.
-pub fn rate(json: bool, files: usize, tests: usize, took: Duration) {
-    if !is_shown(json) || files < ENOUGH {
-        return;
-    }
-    let per_second = |things: usize| {
-        let things = u128::try_from(things).unwrap_or(u128::MAX);
-        let rate = things.saturating_mul(1_000) / took.as_millis().max(1);
-        HumanCount(u64::try_from(rate).unwrap_or(u64::MAX))
-    };
-    let count = |things: usize| HumanCount(u64::try_from(things).unwrap_or(u64::MAX));
-    message!(
-        "parsed {} files with {} tests in {} ms: {} files and {} tests a second",
-        count(files),
-        count(tests),
-        took.as_millis(),
-        per_second(files),
-        per_second(tests)
-    );
-}
-
-/// The smallest number of files whose rate is printed.
-const ENOUGH: usize = 20;
 
 fn is_shown(json: bool) -> bool {
     !json && terminal::stderr_is_terminal()

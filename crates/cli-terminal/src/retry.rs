@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::progress;
+use crate::progress::{Progress, Work};
 
 /// The first pause.
 const FIRST: Duration = Duration::from_secs(1);
@@ -22,9 +22,9 @@ pub trait Transient: Display {
 }
 
 /// Repeats an attempt until it succeeds, fails permanently, or the time of `backoff` is over. Before each repetition it
-/// prints the reason on standard error, after `doing`.
+/// notes the reason, after `doing`.
 pub fn until_expired<T, E: Transient>(
-    json: bool,
+    progress: &dyn Progress,
     backoff: &mut Backoff,
     doing: &str,
     mut attempt: impl FnMut() -> Result<T, E>,
@@ -40,14 +40,13 @@ pub fn until_expired<T, E: Transient>(
         let Some(pause) = backoff.pause(error.retry_after()) else {
             return Err(error);
         };
-        message!(
+        progress.note(&format!(
             "{doing}: {error}; trying again in {} s, for {} s more",
             pause.as_secs().max(1),
             backoff.remaining().as_secs()
-        );
-        let waiting = progress::spinner(json, "waiting");
+        ));
+        let _waiting = progress.begin(Work::Wait);
         std::thread::sleep(pause);
-        waiting.finish_and_clear();
     }
 }
 

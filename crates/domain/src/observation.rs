@@ -220,6 +220,12 @@ impl RunObservations {
         self.present.contains(test) && !self.skipped.contains(test)
     }
 
+    /// The tests that failed in the end.
+    pub fn failed_tests(&self) -> Bitmap {
+        let failed = self.failures.iter().filter(|failure| !failure.recovered);
+        failed.map(|failure| failure.test).collect()
+    }
+
     /// Whether the test failed in the end. A test that passed on retry did not.
     pub fn failed(&self, test: TestOrdinal) -> bool {
         let place = self.failures.binary_search_by_key(&test, |failure| failure.test);
@@ -345,6 +351,41 @@ impl History {
         }
         first
     }
+}
+
+/// The tests of a suite whose newest result failed, each with the place of the first run since which every result of it
+/// failed. The runs are those of the suite on one branch, oldest first.
+///
+/// Results count from the newest complete run on; a test that this run does not contain is not part of the suite any more.
+/// An incomplete run neither hides the failures of parts that are still missing, nor delays a failure that it has.
+pub fn failing_since(oldest_first: &[&RunObservations]) -> HashMap<TestOrdinal, usize> {
+    let newest = oldest_first.iter().rposition(|observed| observed.ending.complete);
+    let newest = newest.unwrap_or(oldest_first.len().saturating_sub(1));
+    let (before, newest) = oldest_first.split_at(newest);
+    let mut since: HashMap<TestOrdinal, usize> = HashMap::new();
+    for (place, observed) in (before.len()..).zip(newest) {
+        let failed = observed.failed_tests();
+        since.retain(|test, _| failed.contains(*test) || !observed.ran(*test));
+        for test in failed.iter() {
+            since.entry(test).or_insert(place);
+        }
+    }
+    // The tests whose failures may have begun earlier.
+    let mut open: Vec<TestOrdinal> = since.keys().copied().collect();
+    for (place, observed) in before.iter().enumerate().rev() {
+        if open.is_empty() {
+            break;
+        }
+        let failed = observed.failed_tests();
+        open.retain(|test| {
+            if failed.contains(*test) {
+                since.insert(*test, place);
+                return true;
+            }
+            !observed.ran(*test)
+        });
+    }
+    since
 }
 
 #[cfg(test)]

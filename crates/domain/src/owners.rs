@@ -38,7 +38,8 @@ pub struct Ownership {
     /// Its owners as the owners file names them, such as `@org/team`; empty if it has none.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
     pub owners: Vec<String>,
-    /// Whether several files of the checkout may be meant, with different owners. Then `owners` is empty.
+    /// Whether its owners are unclear: several files of the checkout may be meant, with different owners, or the rules take
+    /// too long. Then `owners` is empty.
     pub owners_ambiguous: bool,
 }
 

@@ -19,7 +19,7 @@ use std::{
 use crate::{
     attempt::AttemptStatus,
     recording::Sender,
-    rerun::{folder_without_attempt, is_selection_of_failed, without_attempt},
+    rerun::{is_selection_of_failed, may_repeat, without_attempt},
     timestamp::Timestamp,
 };
 
@@ -257,12 +257,11 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
     /// The groups of the part's own sender and folder with some of its tests, if the part ran only their failed tests
     /// again; else none.
     fn groups_that_it_reran(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
-        let folder = |sender: &Sender| sender.report_path.as_deref().map(folder_without_attempt);
-        let own_folder = folder(part.sender);
+        let own_path = part.sender.report_path.as_deref();
         let is_own = |group: &Group<'_, T>| {
-            let folder = folder(group.sender);
+            let paths = group.sender.report_path.as_deref().zip(own_path);
             group.sender.is_same_instance(part.sender)
-                && (folder == own_folder || folder.is_none() || own_folder.is_none())
+                && paths.is_none_or(|(path, own)| may_repeat(path, own))
                 && part.tests.keys().any(|test| group.tests.contains(test))
         };
         let groups: BTreeSet<usize> = (0..)

@@ -56,9 +56,61 @@ fn is_uuid_or_time(word: &str) -> bool {
     has_digit && (is_hex && matches!(word.len(), 4 | 8 | 12 | 32) || is_time)
 }
 
-/// The folder of a report's path [without attempts](without_attempt). A path that ends with `/` is a folder.
-pub fn folder_without_attempt(path: &str) -> String {
-    without_attempt(path.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder))
+/// Whether the report at one path may repeat the tests of the report at another: the folders differ in words for retries,
+/// uuids and times only, and no path is that of another shard. Another number may be that of a leg, such as `node-20`.
+pub fn may_repeat(one: &str, other: &str) -> bool {
+    let are_other_shards = shard(one)
+        .zip(shard(other))
+        .is_some_and(|(one, other)| one != other);
+    folder_without_attempt(one) == folder_without_attempt(other) && !are_other_shards
+}
+
+/// The folder of a report's path without words for retries, uuids and times. A path that ends with `/` is a folder.
+fn folder_without_attempt(path: &str) -> Vec<String> {
+    let folder = path.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder);
+    let names = folder.split(['/', '\\']).map(|name| {
+        let mut words: Vec<&str> = Vec::new();
+        let mut is_after_retry = false;
+        for word in name.split(|c: char| !c.is_alphanumeric()) {
+            let is_number = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+            let is_retry = RETRY_WORDS.iter().any(|retry| {
+                word.trim_end_matches(|c: char| c.is_ascii_digit())
+                    .eq_ignore_ascii_case(retry)
+            });
+            let is_short = word.len() < 6 && !has_date(name);
+            if !(word.is_empty()
+                || is_retry
+                || is_after_retry && is_number
+                || is_uuid_or_time(word) && !(is_number && is_short))
+            {
+                words.push(word);
+            }
+            is_after_retry = is_retry;
+        }
+        words.join("-")
+    });
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Whether a name has a date, such as `2026-11-25_10_00_00`.
+fn has_date(name: &str) -> bool {
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_digit()).collect();
+    words
+        .windows(3)
+        .any(|date| date.iter().map(|part| part.len()).eq([4, 2, 2]))
+}
+
+/// The number of the shard that a path names: `shard-2`, `2-of-3`.
+fn shard(path: &str) -> Option<&str> {
+    let words: Vec<&str> = path
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.windows(2).find_map(|pair| match *pair {
+        [word, number] if word.eq_ignore_ascii_case("shard") => Some(number),
+        [number, word] if word.eq_ignore_ascii_case("of") => Some(number),
+        _ => None,
+    })
 }
 
 impl<A> Executions<A> {
@@ -140,6 +192,33 @@ mod tests {
             ("packages/shop/junit.xml", "packages/admin/junit.xml"),
         ] {
             assert_ne!(without_attempt(one), without_attempt(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_report_may_repeat_another_one_unless_it_is_of_another_folder_leg_or_shard() {
+        for (one, other) in [
+            ("out/junit.xml", "out/junit-lf.xml"),
+            ("out/junit-1.xml", "out/junit-2.xml"),
+            ("m/Pixel2-30-rerun_1/r.xml", "m/Pixel2-30/r.xml"),
+            ("out/retry2/r.xml", "out/r.xml"),
+            ("2026-11-25_10_00_00/r.trx", "2026-11-25_10_05_07/r.trx"),
+            (
+                "r/3f2504e0-4f89-11d3-9a0c-0305e82c3301/r.trx",
+                "r/9c5b94b1-35ad-49bb-b118-8e8fc24abf80/r.trx",
+            ),
+        ] {
+            assert!(may_repeat(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("node-18/r.xml", "node-20/r.xml"),
+            ("py310/r.xml", "py312/r.xml"),
+            ("t/run_1_of_2/test.xml", "t/run_2_of_2/test.xml"),
+            ("shard-1/r.xml", "shard-2/r.xml"),
+            ("junit-shard-1.xml", "junit-shard-2.xml"),
+            ("junit-1-of-3.xml", "junit-2-of-3.xml"),
+        ] {
+            assert!(!may_repeat(one, other), "{one} {other}");
         }
     }
 

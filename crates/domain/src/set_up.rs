@@ -1,7 +1,7 @@
-//! The set-up of a class as a test of its own.
+//! The set-up and the tear-down of a class or file as tests of their own.
 //!
-//! Tools report a set-up only if it failed. It is then a test, named after its class. In a run that has results of the
-//! class's tests and none of its set-up, the set-up passed.
+//! Tools report them only if they failed. They are then tests, named after their class. In a run that has results of the
+//! class's tests and none of its set-up, the set-up passed; so did the tear-down.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,34 @@ use crate::{
     test::TestName,
 };
 
-/// The name of a set-up behind that of its class.
+/// The name of a set-up behind that of its class. The set-up of a file has no other name.
 pub const NAME: &str = "(set-up)";
+/// The same of a tear-down.
+pub const TEAR_DOWN: &str = "(tear-down)";
 
 /// What joins the parts of a name.
 const JOINT: &str = " > ";
 
-/// The name of the class whose set-up has this name; none for another test.
+/// The name of the class whose set-up or tear-down has this name, empty for that of a file; none for another test.
 pub fn class_of(name: &str) -> Option<&str> {
-    name.strip_suffix(NAME)?.strip_suffix(JOINT)
+    [NAME, TEAR_DOWN]
+        .iter()
+        .find_map(|kind| match name.strip_suffix(kind)? {
+            "" => Some(""),
+            class => class.strip_suffix(JOINT),
+        })
+}
+
+/// Whether a test is of a class, or of a file whose class is empty.
+pub fn is_of_class(test: &TestName, class: &str, file_path: Option<&str>) -> bool {
+    test.file_path.as_deref() == file_path
+        && match class {
+            "" => file_path.is_some(),
+            class => test
+                .name
+                .strip_prefix(class)
+                .is_some_and(|rest| rest.starts_with(JOINT)),
+        }
 }
 
 /// The attempt of a set-up that passed without being reported.
@@ -36,8 +55,8 @@ pub const fn passed() -> Attempt {
 }
 
 impl Recording {
-    /// The set-ups that passed if they exist: of each class or suite around a test that ran, if the recording has no
-    /// result of it.
+    /// The set-ups and tear-downs that passed if they exist: of each class, suite or file around a test that ran, if the
+    /// recording has no result of them.
     pub fn possible_set_ups(&self) -> Vec<TestName> {
         let ran = self.tests.iter().filter(|test| {
             let outcome = test.outcome();
@@ -46,21 +65,22 @@ impl Recording {
         let classes: BTreeSet<(&str, Option<&str>)> = ran
             .flat_map(|test| {
                 let TestName { name, file_path } = &test.test;
+                let file = file_path.as_deref();
                 let ends = name.match_indices(JOINT).map(|(end, _)| end);
-                ends.filter_map(|end| Some((name.get(..end)?, file_path.as_deref())))
+                let classes = ends.filter_map(move |end| Some((name.get(..end)?, file)));
+                classes.chain(file.map(|file| ("", Some(file))))
             })
             .collect();
-        let reported: BTreeSet<(&str, Option<&str>)> = self
-            .tests
-            .iter()
-            .filter_map(|test| Some((class_of(&test.test.name)?, test.test.file_path.as_deref())))
-            .collect();
-        let others = classes.difference(&reported);
-        others
-            .map(|(class, file)| TestName {
-                name: [class, JOINT, NAME].concat(),
+        let names = classes.into_iter().flat_map(|(class, file)| {
+            [NAME, TEAR_DOWN].map(|kind| TestName {
+                name: match class {
+                    "" => kind.to_owned(),
+                    class => [class, JOINT, kind].concat(),
+                },
                 file_path: file.map(str::to_owned),
             })
-            .collect()
+        });
+        let reported: BTreeSet<&TestName> = self.tests.iter().map(|test| &test.test).collect();
+        names.filter(|name| !reported.contains(name)).collect()
     }
 }

@@ -16,12 +16,12 @@ mod error;
 mod exposition;
 mod memory;
 mod metrics;
-#[cfg(test)]
-mod openapi;
 mod reference;
 mod request;
 mod route;
 mod routes;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     admin::admin,

@@ -6,12 +6,12 @@
 //! are not counted, because the system buffers them.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use assay_domain::id::KeyId;
+use assay_http::{Capacity, Holder, Precedence, Share};
 
 /// The reservation of a route with large answers before it begins, in bytes.
 pub(crate) const BUILDING: usize = 4 << 20;
@@ -19,23 +19,15 @@ pub(crate) const BUILDING: usize = 4 << 20;
 /// runs of a history. What else it keeps for the other parts is added.
 pub(crate) const IN_PARTS: usize = 8 << 20;
 /// Answers of up to this many bytes are not counted.
-const UNCOUNTED: usize = 64 << 10;
+const UNCOUNTED: u64 = 64 << 10;
 /// The interval between log lines about refusals.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// The memory for all answers of the process.
 pub(crate) struct AnswerMemory {
-    total: usize,
-    limit_of_key: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    reserved: usize,
-    by_key: HashMap<KeyId, usize>,
-    refusals: u64,
-    logged_at: Option<Instant>,
+    capacity: Arc<Capacity>,
+    /// The refusals since the last line in the log, and its time.
+    refusals: Mutex<(u64, Option<Instant>)>,
 }
 
 /// No memory is free for an answer.
@@ -45,10 +37,10 @@ pub(crate) struct MemoryExhausted;
 impl AnswerMemory {
     /// Memory of `total` bytes. Each key may use a quarter.
     pub(crate) fn new(total: usize) -> Self {
+        let total = in_bytes(total);
         Self {
-            total,
-            limit_of_key: total / 4,
-            state: Mutex::default(),
+            capacity: Capacity::new(total, total / 4, None),
+            refusals: Mutex::default(),
         }
     }
 
@@ -58,69 +50,52 @@ impl AnswerMemory {
         key: KeyId,
         bytes: usize,
     ) -> Result<Reservation, MemoryExhausted> {
+        let precedence = Precedence::Trusted;
         let mut reservation = Reservation {
             memory: Arc::clone(self),
-            key,
-            bytes: 0,
+            share: self.capacity.empty(Holder { key, precedence }),
         };
         reservation.resize(bytes)?;
         Ok(reservation)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log_refusal(&self) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, logged_at) = &mut *refusals;
+        *count += 1;
+        if logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
+            log::warn!(
+                "answers that clients have not read fill the memory for answers, or the quarter of one key: {count} requests were refused"
+            );
+            *refusals = (0, Some(Instant::now()));
+        }
     }
 }
 
 /// Memory for one answer, released on drop.
 pub(crate) struct Reservation {
     memory: Arc<AnswerMemory>,
-    key: KeyId,
-    bytes: usize,
+    share: Share,
 }
 
 impl Reservation {
     /// Changes the reservation to this many bytes. A smaller size always succeeds.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
-        let bytes = if bytes > UNCOUNTED { bytes } else { 0 };
-        let mut state = self.memory.state();
-        let of_key = state.by_key.get(&self.key).copied().unwrap_or(0);
-        let (all, of_key) = (state.reserved - self.bytes + bytes, of_key - self.bytes + bytes);
-        if bytes > self.bytes && (all > self.memory.total || of_key > self.memory.limit_of_key) {
-            state.log_refusal(of_key > self.memory.limit_of_key);
+        let bytes = Some(in_bytes(bytes))
+            .filter(|bytes| *bytes > UNCOUNTED)
+            .unwrap_or(0);
+        let missing = bytes.saturating_sub(self.share.amount());
+        if missing > 0 && !self.share.grow(missing) {
+            self.memory.log_refusal();
             return Err(MemoryExhausted);
         }
-        state.reserved = all;
-        if of_key == 0 {
-            state.by_key.remove(&self.key);
-        } else {
-            state.by_key.insert(self.key, of_key);
-        }
-        self.bytes = bytes;
+        self.share.shrink_to(bytes);
         Ok(())
     }
 }
 
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        // A smaller reservation is always granted.
-        let _ = self.resize(0);
-    }
-}
-
-impl State {
-    fn log_refusal(&mut self, of_key: bool) {
-        self.refusals += 1;
-        if self.logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
-            let exhausted = if of_key { "one key's share" } else { "all" };
-            log::warn!(
-                "answers that clients have not read fill {exhausted} of the memory for answers: {} requests were refused",
-                self.refusals
-            );
-            self.refusals = 0;
-            self.logged_at = Some(Instant::now());
-        }
-    }
+fn in_bytes(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -150,8 +125,7 @@ mod tests {
         assert!(memory.reserve(key(0), 64 << 10 | 1).is_err());
         assert!(memory.reserve(key(5), 4 << 20).is_ok());
         drop(reservations);
-        let state = memory.state();
-        assert_eq!((state.reserved, state.by_key.len()), (0, 0));
+        assert!(memory.reserve(key(0), 4 << 20).is_ok());
     }
 
     #[test]
@@ -163,6 +137,6 @@ mod tests {
         let _second = memory.reserve(key(1), 3 << 20).unwrap();
         assert_eq!(first.resize(2 << 20), Err(MemoryExhausted));
         // A rejected resize does not change the reservation.
-        assert_eq!(memory.state().reserved, 4 << 20);
+        assert!(first.resize(1 << 20).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The metrics of the read API.
+//! What the read API measures besides its requests.
 
 use std::{
     fmt,
@@ -11,79 +11,21 @@ use assay_domain::{
     store::{Connections, NodeReads},
     timestamp::Timestamp,
 };
-use assay_http::{HttpMetrics, MetricsRegistry};
-use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Unit,
-};
+use assay_http::{HttpMetrics, MetricsRegistry, ReadMetrics};
 
-/// Histogram bounds in seconds: from a project of a few runs to a large one.
-const BUCKETS: [f64; 13] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
-];
-
-/// Counters of this process.
+/// The metrics of this process.
 pub(crate) struct Metrics {
     pub(crate) registry: MetricsRegistry,
     /// The metrics of all requests.
     pub(crate) http: HttpMetrics,
-    admissions: Family<AdmissionLabels, Counter>,
-    engine_seconds: Histogram,
-    observations: Counter,
-    connections: Family<ConnectionLabels, Gauge>,
-    connections_max: Gauge,
-    reads: Family<NodeLabels, Counter>,
-    standby_connections: Family<NodeLabels, Gauge>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AdmissionLabels {
-    decision: Decision,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[expect(non_camel_case_types, reason = "the names are the label's values")]
-enum Decision {
-    admitted,
-    refused,
-    uncounted,
-}
-
-/// A node of the database, by its address. The store bounds the number of nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NodeLabels {
-    node: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ConnectionLabels {
-    state: ConnectionState,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[expect(non_camel_case_types, reason = "the names are the label's values")]
-enum ConnectionState {
-    busy,
-    idle,
+    read: ReadMetrics,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let registry = MetricsRegistry::default();
-        let metrics = Self {
-            http: HttpMetrics::of_the_api(&registry),
-            registry,
-            admissions: Family::default(),
-            engine_seconds: Histogram::new(BUCKETS),
-            observations: Counter::default(),
-            connections: Family::default(),
-            connections_max: Gauge::default(),
-            reads: Family::default(),
-            standby_connections: Family::default(),
-        };
-        metrics.register();
-        metrics
+        let (http, read) = registry.read_metrics();
+        Self { registry, http, read }
     }
 }
 
@@ -91,17 +33,20 @@ impl Metrics {
     /// Counts the rate limit's decision on a request.
     fn decided(&self, admission: &Admission) {
         let decision = match admission {
-            Admission::Unlimited => Decision::uncounted,
-            Admission::Admitted(_) => Decision::admitted,
-            Admission::Refused => Decision::refused,
+            Admission::Unlimited => "uncounted",
+            Admission::Admitted(_) => "admitted",
+            Admission::Refused => "refused",
         };
-        self.admissions.get_or_create(&AdmissionLabels { decision }).inc();
+        self.read
+            .rate_limit_decisions
+            .get_or_create(&[("decision", decision)])
+            .inc();
     }
 
     /// Counts one judgement of `observations` results.
     pub(crate) fn judged(&self, observations: u64, took: Duration) {
-        self.observations.inc_by(observations);
-        self.engine_seconds.observe(took.as_secs_f64());
+        self.read.engine_observations.inc_by(observations);
+        self.read.engine_duration.observe(took.as_secs_f64());
     }
 
     /// All metrics in the OpenMetrics text format.
@@ -110,74 +55,33 @@ impl Metrics {
         connections: Connections,
         nodes: Vec<NodeReads>,
     ) -> Result<String, fmt::Error> {
-        for (state, count) in [
-            (ConnectionState::busy, connections.busy),
-            (ConnectionState::idle, connections.idle),
-        ] {
-            self.connections
-                .get_or_create(&ConnectionLabels { state })
+        let read = &self.read;
+        for (state, count) in [("busy", connections.busy), ("idle", connections.idle)] {
+            read.database_connections
+                .get_or_create(&[("state", state)])
                 .set(i64::from(count));
         }
-        self.connections_max.set(i64::from(connections.most));
+        read.database_connections_max.set(i64::from(connections.most));
         for NodeReads {
             node,
             reads,
             standby_connections,
         } in nodes
         {
-            let labels = NodeLabels { node };
+            // The store bounds the number of nodes.
+            let label = [("node", node)];
             // The counter of the store is the source; each scrape copies its value.
-            self.reads
-                .get_or_create(&labels)
+            read.database_reads
+                .get_or_create(&label)
                 .inner()
                 .store(reads, Ordering::Relaxed);
             if let Some(connections) = standby_connections {
-                self.standby_connections
-                    .get_or_create(&labels)
+                read.database_standby_connections
+                    .get_or_create(&label)
                     .set(i64::from(connections));
             }
         }
         self.registry.open_metrics()
-    }
-
-    fn register(&self) {
-        let mut registry = self.registry.lock();
-        registry.register(
-            "rate_limit_decisions",
-            "Decisions of the rate limit on requests with a key",
-            self.admissions.clone(),
-        );
-        registry.register_with_unit(
-            "engine_duration",
-            "Time to judge a project's window",
-            Unit::Seconds,
-            self.engine_seconds.clone(),
-        );
-        registry.register(
-            "engine_observations",
-            "Results that the engine judged",
-            self.observations.clone(),
-        );
-        registry.register(
-            "database_connections",
-            "Open connections by state",
-            self.connections.clone(),
-        );
-        registry.register(
-            "database_connections_max",
-            "Maximum number of connections",
-            self.connections_max.clone(),
-        );
-        registry.register(
-            "database_reads",
-            "Reads of data by the node that answered",
-            self.reads.clone(),
-        );
-        registry.register(
-            "database_standby_connections",
-            "Open connections to each standby",
-            self.standby_connections.clone(),
-        );
     }
 }
 
@@ -200,5 +104,36 @@ impl RateLimiter for MeasuredLimiter {
             self.metrics.decided(&admission);
             admission
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scrape_shows_the_connections_and_the_reads_of_each_node() {
+        let connections = Connections {
+            busy: 1,
+            idle: 2,
+            most: 4,
+        };
+        let node = |node: &str, reads, standby_connections| NodeReads {
+            node: node.to_owned(),
+            reads,
+            standby_connections,
+        };
+        let nodes = vec![node("primary", 7, None), node("10.0.0.12:5432", 70, Some(3))];
+        let text = Metrics::default().open_metrics(connections, nodes).unwrap();
+        for line in [
+            "assay_database_connections{state=\"busy\"} 1",
+            "assay_database_connections{state=\"idle\"} 2",
+            "assay_database_connections_max 4",
+            "assay_database_reads_total{node=\"primary\"} 7",
+            "assay_database_reads_total{node=\"10.0.0.12:5432\"} 70",
+            "assay_database_standby_connections{node=\"10.0.0.12:5432\"} 3",
+        ] {
+            assert!(text.contains(line), "{line} is missing in:\n{text}");
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! A route: its path, its handler and its documentation.
 
-#[cfg(test)]
-use crate::openapi::Operation;
 use crate::{answer::Answer, call::Call, error::ApiError};
 
 /// The prefix of every route.
@@ -17,7 +15,45 @@ pub struct Route {
     pub(crate) handler: Handler,
     /// Whether its answers may be large. Such a route reserves memory before it begins.
     pub(crate) is_large: bool,
-    /// Its documentation in the OpenAPI document. None only for the routes of unknown paths and methods.
+    /// Its part of the OpenAPI document. None only for the routes of unknown paths and methods.
     #[cfg(test)]
-    pub(crate) operation: Option<Operation>,
+    pub(crate) operation: Option<assay_openapi::Operation>,
 }
+
+/// Declares a route above its handler. The doc comment is the route's text in the OpenAPI document: a summary, the
+/// description, and the cost. `query` names the components of its parameters without those of the path, in the order
+/// of their checks. `tagged` says whether answers have an `ETag`. `example` names a real answer in `examples`.
+macro_rules! route {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident {
+            path: $path:literal,
+            handler: $handler:ident,
+            id: $id:literal,
+            tag: $tag:literal,
+            query: [$($query:literal),*],
+            large: $large:literal,
+            tagged: $tagged:literal,
+            answer: $answer:ty,
+            example: $example:literal,
+        }
+    ) => {
+        $(#[doc = $doc])+
+        pub(super) const $name: $crate::route::Route = $crate::route::Route {
+            path: $path,
+            handler: $handler,
+            is_large: $large,
+            #[cfg(test)]
+            operation: Some(assay_openapi::Operation {
+                id: $id,
+                tag: $tag,
+                docs: &[$($doc),+],
+                query: &[$($query),*],
+                tagged: $tagged,
+                answer: assay_openapi::register::<$answer>,
+                example: include_str!(concat!("examples/", $example, ".json")),
+            }),
+        };
+    };
+}
+pub(crate) use route;

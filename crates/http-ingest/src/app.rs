@@ -11,18 +11,13 @@ use assay_domain::{
     timestamp::Clock,
 };
 use assay_flakiness::Diagnose;
-use assay_http::{AdmissionControl, HttpMetrics, IngestReception, MetricsRegistry, Precedence, TimeLimits};
-use prometheus_client::metrics::gauge::Gauge;
+use assay_http::{
+    AdmissionControl, Capacity, Holder, HttpMetrics, IngestReception, MetricsRegistry, Precedence, Share,
+    TimeLimits, UploadMetrics,
+};
 use tokio::sync::watch;
 
-use crate::{
-    error::IngestError,
-    limits::Limits,
-    memory::UploadMemory,
-    metrics::UploadMetrics,
-    queue::StoringQueue,
-    shares::{Holder, Share, Shares},
-};
+use crate::{error::IngestError, limits::Limits, memory::UploadMemory, queue::StoringQueue};
 
 /// Threads that look up keys.
 const LOOK_UP_THREADS: usize = 2;
@@ -65,9 +60,9 @@ pub(crate) struct AppState {
     /// Admission control for unpacking and reading: as many threads as processors.
     pub(crate) readers: AdmissionControl<KeyId>,
     /// Memory for reading.
-    memory: Arc<Shares>,
+    memory: Arc<Capacity>,
     /// Bytes of temporary files.
-    spool: Arc<Shares>,
+    spool: Arc<Capacity>,
 }
 
 impl App {
@@ -101,7 +96,9 @@ impl App {
             places: waiting.saturating_mul(KEYS_THAT_READ),
             places_of_key: waiting + 1,
         };
-        let metrics = UploadMetrics::registered(registry);
+        let metrics = registry.upload_metrics();
+        // A key holds at most half.
+        let capacity = |all: u64, gauge| Capacity::new(all, all.div_ceil(2), gauge);
         Self(Arc::new(AppState {
             reception: IngestReception::new(database.clone(), LOOK_UP_THREADS),
             keys: database.clone(),
@@ -111,8 +108,8 @@ impl App {
             limiter,
             clock,
             http: HttpMetrics::of_listener("ingest", registry),
-            memory: Shares::new(limits.memory_bytes, metrics.memory.clone()),
-            spool: Shares::new(limits.spool_bytes, Gauge::default()),
+            memory: capacity(limits.memory_bytes, Some(metrics.ingest_memory_reserved.clone())),
+            spool: capacity(limits.spool_bytes, None),
             metrics,
             explanations: AdmissionControl::new(EXPLANATION_THREADS, turns),
             turns: AdmissionControl::with_shares(storing, turns),

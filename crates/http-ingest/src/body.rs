@@ -7,17 +7,10 @@ use std::{
 };
 
 use actix_web::web::{self, Bytes, Payload};
-use assay_http::Problem;
+use assay_http::{Holder, Problem, Share};
 use futures_util::StreamExt as _;
 
-use crate::{
-    admit::too_long,
-    app::AppState,
-    error::IngestError,
-    limits::PACE_INTERVAL,
-    parts::PartHeads,
-    shares::{Holder, Share},
-};
+use crate::{admit::too_long, app::AppState, error::IngestError, limits::PACE_INTERVAL, parts::PartHeads};
 
 /// The size of the buffer, in bytes. A full buffer is written to the file. Every upload under way has one.
 const PIECE: usize = 64 << 10;

@@ -5,101 +5,41 @@ use std::collections::BTreeMap;
 use assay_domain::{
     owners::OwnersFile, recording::RunContext, renames::RenamesFile, run::CiProvider, test::TestName,
 };
-use assay_ingest::{CiValues, Flags, values};
+use assay_ingest::{CiValues, Flags, UploadField, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
 
-use crate::{error::IngestError, limits::CI_BYTES};
+use crate::error::IngestError;
 
-/// Every field.
-pub(crate) const NAMES: [&str; 33] = [
-    "artifactsUrl",
-    "attempt",
-    "author",
-    "branch",
-    "ci",
-    "commit",
-    "dryRun",
-    "durationMs",
-    "failures",
-    "format",
-    "knownFiles",
-    "mergeBase",
-    "message",
-    "owners",
-    "ownersFiles",
-    "ownersPath",
-    "project",
-    "provider",
-    "pullRequest",
-    "pullRequestTitle",
-    "renames",
-    "replace",
-    "rerun",
-    "retriesAsAttempts",
-    "root",
-    "runKey",
-    "runUrl",
-    "shard",
-    "skipCached",
-    "startedAt",
-    "suite",
-    "testedRevision",
-    "utcOffset",
-];
-
-/// Most bytes of the tests of a rerun.
-pub(crate) const RERUN_BYTES: usize = 4 << 20;
 /// Most tests of a rerun: as many as an answer explains.
 const MOST_RERUN_TESTS: usize = 200;
 
-/// Refuses a name that no field has.
-pub(crate) fn check_name(name: &str) -> Result<(), IngestError> {
-    if NAMES.contains(&name) {
-        return Ok(());
-    }
-    Err(IngestError::BadField {
-        name: format!("{:?}", IngestError::excerpt(name)),
-        rule: format!("there is no such field; the fields are {}", NAMES.join(", ")),
+/// The field of this name. Any other name is refused.
+pub(crate) fn field_of(name: &str) -> Result<UploadField, IngestError> {
+    UploadField::of(name).ok_or_else(|| {
+        let mut names: Vec<&str> = UploadField::ALL.iter().map(|field| field.name()).collect();
+        names.sort_unstable();
+        IngestError::BadField {
+            name: format!("{:?}", IngestError::excerpt(name)),
+            rule: format!("there is no such field; the fields are {}", names.join(", ")),
+        }
     })
 }
 
-/// Most bytes of a field of this name. Limits in characters are checked after decoding.
-pub(crate) fn longest(name: &str) -> usize {
-    match name {
-        "ci" => CI_BYTES,
-        "knownFiles" => values::MOST_KNOWN_FILE_BYTES,
-        "owners" => OwnersFile::MOST_TEXT_BYTES,
-        "ownersFiles" => OwnersFile::MOST_FILES_BYTES,
-        "renames" => RenamesFile::MOST_TEXT_BYTES,
-        "rerun" => RERUN_BYTES,
-        "message" => values::LONGEST_MESSAGE * 4,
-        _ => values::LONGEST_FIELD * 4,
-    }
-}
-
-/// The fields as received. Each name is known and occurs once.
+/// The fields as received, each at most once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RawFields(BTreeMap<String, String>);
+pub(crate) struct RawFields(BTreeMap<UploadField, String>);
 
 impl RawFields {
     /// Adds a field.
-    pub(crate) fn add(&mut self, name: &str, value: Vec<u8>) -> Result<(), IngestError> {
-        check_name(name)?;
-        let value = String::from_utf8(value).map_err(|_| IngestError::bad(name, "expected text in UTF-8"))?;
-        let most = match name {
-            "ci" | "knownFiles" | "owners" | "ownersFiles" | "renames" | "rerun" => usize::MAX,
-            "ownersPath" => OwnersFile::LONGEST_PATH,
-            "message" => values::LONGEST_MESSAGE,
-            _ => values::LONGEST_FIELD,
-        };
+    pub(crate) fn add(&mut self, field: UploadField, value: Vec<u8>) -> Result<(), IngestError> {
+        let bad = |rule: &str| IngestError::bad(field.name(), rule);
+        let value = String::from_utf8(value).map_err(|_| bad("expected text in UTF-8"))?;
+        let most = field.most_chars();
         if value.chars().count() > most {
-            return Err(IngestError::bad(
-                name,
-                format!("expected at most {most} characters"),
-            ));
+            return Err(bad(&format!("expected at most {most} characters")));
         }
-        if self.0.insert(name.to_owned(), value).is_some() {
-            return Err(IngestError::bad(name, "given twice; give it once"));
+        if self.0.insert(field, value).is_some() {
+            return Err(bad("given twice; give it once"));
         }
         Ok(())
     }
@@ -108,22 +48,26 @@ impl RawFields {
     pub(crate) fn bytes_of_known_files(&self) -> usize {
         /// A path in its list and in two orders, beside its text.
         const PATH: usize = 128;
-        let known = self.0.get("knownFiles");
+        let known = self.0.get(&UploadField::KnownFiles);
         let known = known.map_or(0, |files| 2 * files.len() + PATH * files.lines().count());
-        let owners = ["owners", "ownersFiles", "renames", "rerun"]
-            .into_iter()
-            .filter_map(|name| self.0.get(name));
+        let owners = [
+            UploadField::Owners,
+            UploadField::OwnersFiles,
+            UploadField::Renames,
+            UploadField::Rerun,
+        ];
+        let owners = owners.iter().filter_map(|field| self.0.get(field));
         known + owners.map(|text| 2 * text.len()).sum::<usize>()
     }
 
     fn parsed<T, E: ToString>(
         &mut self,
-        name: &str,
+        field: UploadField,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, IngestError> {
         self.0
-            .remove(name)
-            .map(|text| parse(&text).map_err(|error| IngestError::bad(name, error.to_string())))
+            .remove(&field)
+            .map(|text| parse(&text).map_err(|error| IngestError::bad(field.name(), error.to_string())))
             .transpose()
     }
 }
@@ -159,48 +103,50 @@ impl TryFrom<RawFields> for Fields {
     type Error = IngestError;
 
     fn try_from(mut raw: RawFields) -> Result<Self, IngestError> {
-        let ci = raw.parsed("ci", |text| serde_json::from_str::<CiValues>(text))?;
+        let ci = raw.parsed(UploadField::Ci, |text| serde_json::from_str::<CiValues>(text))?;
         let ci = ci.map(CiValues::into_context).transpose();
         let (ci, sources) = ci
-            .map_err(|error| IngestError::bad("ci", error))?
+            .map_err(|error| IngestError::bad(UploadField::Ci.name(), error))?
             .unwrap_or_default();
         Ok(Self {
             flags: Flags {
-                run_key: raw.parsed("runKey", values::run_key)?,
-                shard: raw.parsed("shard", values::shard)?,
+                run_key: raw.parsed(UploadField::RunKey, values::run_key)?,
+                shard: raw.parsed(UploadField::Shard, values::shard)?,
                 context: RunContext {
-                    branch: raw.parsed("branch", assay_ingest::name)?,
-                    commit_sha: raw.parsed("commit", values::line)?,
-                    commit_message: raw.parsed("message", values::message)?,
-                    author_name: raw.parsed("author", values::line)?,
-                    tested_revision: raw.parsed("testedRevision", values::line)?,
-                    pull_request_number: raw.parsed("pullRequest", pull_request)?,
-                    pull_request_title: raw.parsed("pullRequestTitle", values::line)?,
-                    ci_provider: raw.parsed("provider", str::parse::<CiProvider>)?,
-                    suite: raw.parsed("suite", values::line)?,
-                    run_url: raw.parsed("runUrl", values::web_address)?,
-                    merge_base: raw.parsed("mergeBase", values::commit_hash)?,
+                    branch: raw.parsed(UploadField::Branch, assay_ingest::name)?,
+                    commit_sha: raw.parsed(UploadField::Commit, values::line)?,
+                    commit_message: raw.parsed(UploadField::Message, values::message)?,
+                    author_name: raw.parsed(UploadField::Author, values::line)?,
+                    tested_revision: raw.parsed(UploadField::TestedRevision, values::line)?,
+                    pull_request_number: raw.parsed(UploadField::PullRequest, pull_request)?,
+                    pull_request_title: raw.parsed(UploadField::PullRequestTitle, values::line)?,
+                    ci_provider: raw.parsed(UploadField::Provider, str::parse::<CiProvider>)?,
+                    suite: raw.parsed(UploadField::Suite, values::line)?,
+                    run_url: raw.parsed(UploadField::RunUrl, values::web_address)?,
+                    merge_base: raw.parsed(UploadField::MergeBase, values::commit_hash)?,
                 },
-                attempt: raw.parsed("attempt", values::attempt)?,
-                replace: raw.parsed("replace", boolean)?.unwrap_or(false),
-                started_at: raw.parsed("startedAt", str::parse)?,
-                duration_ms: raw.parsed("durationMs", duration_ms)?,
-                artifacts_url: raw.parsed("artifactsUrl", str::parse)?,
+                attempt: raw.parsed(UploadField::Attempt, values::attempt)?,
+                replace: raw.parsed(UploadField::Replace, boolean)?.unwrap_or(false),
+                started_at: raw.parsed(UploadField::StartedAt, str::parse)?,
+                duration_ms: raw.parsed(UploadField::DurationMs, duration_ms)?,
+                artifacts_url: raw.parsed(UploadField::ArtifactsUrl, str::parse)?,
             },
             ci,
             sources,
-            format: raw.parsed("format", format)?.flatten(),
-            root: raw.parsed("root", values::message)?,
-            known_files: raw.parsed("knownFiles", known_files)?,
+            format: raw.parsed(UploadField::Format, format)?.flatten(),
+            root: raw.parsed(UploadField::Root, values::message)?,
+            known_files: raw.parsed(UploadField::KnownFiles, known_files)?,
             owners: owners(&mut raw)?,
-            renames: raw.parsed("renames", renames)?,
-            rerun: raw.parsed("rerun", rerun)?,
-            project: raw.parsed("project", assay_ingest::name)?,
-            retries_as_attempts: raw.parsed("retriesAsAttempts", boolean)?.unwrap_or(false),
-            skip_cached: raw.parsed("skipCached", boolean)?.unwrap_or(false),
-            dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
-            failures: raw.parsed("failures", boolean)?.unwrap_or(false),
-            utc_offset_minutes: raw.parsed("utcOffset", values::utc_offset)?,
+            renames: raw.parsed(UploadField::Renames, renames)?,
+            rerun: raw.parsed(UploadField::Rerun, rerun)?,
+            project: raw.parsed(UploadField::Project, assay_ingest::name)?,
+            retries_as_attempts: raw
+                .parsed(UploadField::RetriesAsAttempts, boolean)?
+                .unwrap_or(false),
+            skip_cached: raw.parsed(UploadField::SkipCached, boolean)?.unwrap_or(false),
+            dry_run: raw.parsed(UploadField::DryRun, boolean)?.unwrap_or(false),
+            failures: raw.parsed(UploadField::Failures, boolean)?.unwrap_or(false),
+            utc_offset_minutes: raw.parsed(UploadField::UtcOffset, values::utc_offset)?,
         })
     }
 }
@@ -254,9 +200,11 @@ fn rerun(text: &str) -> Result<Vec<TestName>, String> {
 /// The owners file. An empty text takes all owners away.
 fn owners(raw: &mut RawFields) -> Result<Option<OwnersFile>, IngestError> {
     let any = |text: &str| Ok::<_, std::convert::Infallible>(text.to_owned());
-    let path = raw.parsed("ownersPath", values::line)?;
-    let files = raw.parsed("ownersFiles", any)?;
-    let Some(text) = raw.parsed("owners", any)? else {
+    let path = raw.parsed(UploadField::OwnersPath, |path| {
+        assay_ingest::one_line(path, OwnersFile::LONGEST_PATH)
+    })?;
+    let files = raw.parsed(UploadField::OwnersFiles, any)?;
+    let Some(text) = raw.parsed(UploadField::Owners, any)? else {
         return Ok(None);
     };
     let has_owners = !text.trim().is_empty();
@@ -292,7 +240,7 @@ mod tests {
     fn fields(pairs: &[(&str, &str)]) -> Result<Fields, IngestError> {
         let mut raw = RawFields::default();
         for (name, value) in pairs {
-            raw.add(name, value.as_bytes().to_vec())?;
+            raw.add(field_of(name)?, value.as_bytes().to_vec())?;
         }
         Fields::try_from(raw)
     }
@@ -375,7 +323,7 @@ mod tests {
             assert!(error.to_string().contains(name), "{pairs:?}: {error}");
         }
         let mut raw = RawFields::default();
-        let error = raw.add("branch", b"\xff".to_vec()).unwrap_err();
+        let error = raw.add(UploadField::Branch, b"\xff".to_vec()).unwrap_err();
         assert!(error.to_string().contains("UTF-8"), "{error}");
     }
 }

@@ -4,7 +4,7 @@
 //! `100 Continue` may send its body. Every request goes through `routes`, which checks the rate, the key, the
 //! declared length and the body, in this order. An upload is received into an unlinked temporary file
 //! (`body`), unpacked and split (`parts`), and read by the parsers of `assay-admin import` (`parse`), within its key's share of
-//! memory and processors (`memory`, `shares`). Then it is stored, one
+//! memory and processors (`memory`). Then it is stored, one
 //! upload per project at a time (`upload`). `decision` stores the decision of a gate on an upload.
 
 mod admit;
@@ -18,13 +18,12 @@ mod fields;
 mod limits;
 mod memory;
 mod metrics;
-#[cfg(test)]
-mod openapi;
 mod parse;
 mod parts;
 mod queue;
 mod routes;
-mod shares;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub use self::{

@@ -42,12 +42,9 @@ pub const PUBLIC_DAY_MIB: u64 = 256;
 
 /// The interval in which a minimum of bytes must arrive.
 pub(crate) const PACE_INTERVAL: Duration = Duration::from_secs(10);
-/// Bytes of the field `ci`.
-pub(crate) const CI_BYTES: usize = 64 << 10;
 /// Bytes of a gate's decision, on the wire and unpacked.
 pub(crate) const DECISION_BYTES: u64 = 1 << 20;
-/// Most fields of an upload. The pass that measures does not check their names; the one that reads rejects unknown and
-/// repeated ones.
+/// Most fields of an upload. The pass that measures counts repeated ones; the one that reads rejects them.
 pub(crate) const FIELDS: usize = 64;
 
 impl Default for Limits {

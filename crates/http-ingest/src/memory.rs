@@ -6,9 +6,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use assay_http::Share;
 use assay_reports::Memory;
 
-use crate::{admit::in_words, error::IngestError, shares::Share};
+use crate::{admit::in_words, error::IngestError};
 
 /// The unit by which a share grows, in bytes.
 const UNIT: u64 = 1 << 20;

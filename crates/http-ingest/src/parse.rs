@@ -20,7 +20,7 @@ use crate::{
     app::AppState,
     body::ReceivedBody,
     error::IngestError,
-    fields::{Fields, RawFields},
+    fields::{Fields, RawFields, field_of},
     limits::Limits,
     memory::UploadMemory,
     parts::{self, Shape},
@@ -42,7 +42,7 @@ impl Head {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>();
-            fields.add(&String::from_utf8_lossy(&decode(name)), decode(value))?;
+            fields.add(field_of(&String::from_utf8_lossy(&decode(name)))?, decode(value))?;
         }
         if !shape.is_raw() && !query.is_empty() {
             return Err(IngestError::bad(

@@ -21,14 +21,14 @@ use actix_web::{
     http::header::{self, HeaderMap},
     web::Bytes,
 };
-use assay_ingest::values::LONGEST_FILE_NAME;
+use assay_ingest::{UploadField, values::LONGEST_FILE_NAME};
 use assay_reports::{GzipReader, SourceFile};
 use futures_util::Stream;
 
 use crate::{
     admit::too_long,
     error::IngestError,
-    fields::{self, RawFields},
+    fields::{RawFields, field_of},
     limits::{FIELDS, Limits},
 };
 
@@ -145,7 +145,7 @@ trait Visit {
     /// Ends that file.
     fn end(&mut self) -> Result<(), IngestError>;
     /// Receives a whole field.
-    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IngestError>;
+    fn field(&mut self, field: UploadField, value: Vec<u8>) -> Result<(), IngestError>;
 }
 
 /// Reads the files and fields of a body.
@@ -190,8 +190,8 @@ impl Visit for Parts {
         Ok(())
     }
 
-    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IngestError> {
-        self.fields.add(name, value)
+    fn field(&mut self, field: UploadField, value: Vec<u8>) -> Result<(), IngestError> {
+        self.fields.add(field, value)
     }
 }
 
@@ -249,21 +249,22 @@ fn walk_multipart(
                 limit: FIELDS.to_string(),
             });
         }
-        let name = part
-            .name()
-            .ok_or_else(|| IngestError::BadMultipart("a part has neither a name nor a file name".to_owned()))?
-            .to_owned();
+        let name = part.name().ok_or_else(|| {
+            IngestError::BadMultipart("a part has neither a name nor a file name".to_owned())
+        })?;
+        let field = field_of(name)?;
+        let most = field.most_bytes();
         let mut value = Vec::new();
         while let Some(bytes) = complete(part.chunk(), &demand).map_err(not_multipart)? {
             value.extend_from_slice(&bytes);
-            if value.len() > fields::longest(&name) {
+            if value.len() > most {
                 return Err(IngestError::bad(
-                    &IngestError::excerpt(&name),
-                    format!("expected at most {} bytes", fields::longest(&name)),
+                    field.name(),
+                    format!("expected at most {most} bytes"),
                 ));
             }
         }
-        visit.field(&name, value)?;
+        visit.field(field, value)?;
     }
     drop(parts);
     // What follows the last part is ignored, but an archive has its checksum at its end.

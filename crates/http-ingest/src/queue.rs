@@ -7,9 +7,9 @@ use std::{
 };
 
 use assay_domain::id::{KeyId, ProjectId};
-use assay_http::Precedence;
+use assay_http::{Holder, Precedence};
 
-use crate::{error::IngestError, limits::Limits, shares::Holder};
+use crate::{error::IngestError, limits::Limits};
 
 /// The shortest wait before a retry, in seconds.
 pub(crate) const SHORTEST_RETRY_S: u64 = 5;

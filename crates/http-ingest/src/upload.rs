@@ -17,7 +17,7 @@ use assay_domain::{
     rules::UploadBudget,
     store::{DueJudgement, StoredRecording},
 };
-use assay_http::{Problem, Rejected};
+use assay_http::{GaugeGuard, Problem, Rejected};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -26,7 +26,6 @@ use crate::{
     body::{self, ReceivedBody},
     error::IngestError,
     memory::UploadMemory,
-    metrics::Phase,
     parse::{Head, ParsedUpload, explain, parse},
     parts::{self, PartHeads},
     queue::QueuePlace,
@@ -50,11 +49,11 @@ pub(crate) async fn store(
     let heads = PartHeads::of(&head.shape);
     let received = body::receive(app, holder, payload, app.limits.wire_bytes, heads).await?;
     body_is_read();
-    app.metrics.spent(Phase::receive, began.elapsed());
+    app.count_phase("receive", began.elapsed());
 
     let began = Instant::now();
     let mut parsed = read(app, &grant, head, received).await?;
-    app.metrics.spent(Phase::parse, began.elapsed());
+    app.count_phase("parse", began.elapsed());
     if parsed.includes_failures {
         let (reading, grant_of_job) = (Arc::clone(app), grant.clone());
         // The report is not stored yet, so its run is not compared with itself.
@@ -112,7 +111,7 @@ async fn in_turn(
     let holder = app::holder(grant);
     let tests = parsed.prepared.recording.tests.len();
     let place = app.queue.enter(project, holder, tests, &app.limits)?;
-    let _waiting = app.metrics.waiting();
+    let _waiting = GaugeGuard::of(&app.metrics.ingest_uploads_waiting);
     let turn = Arc::new(Turn::default());
     let (storing, turn_of_job, grant_of_job) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
     let (began, runtime) = (Instant::now(), Handle::current());
@@ -120,7 +119,7 @@ async fn in_turn(
         if !turn_of_job.begin() {
             return Err(closing());
         }
-        storing.metrics.spent(Phase::wait, began.elapsed());
+        storing.count_phase("wait", began.elapsed());
         record(&storing, &grant_of_job, parsed, place, runtime)
     };
     let mut stored = std::pin::pin!(app.turns.run_after(project, holder.precedence, work));
@@ -208,7 +207,7 @@ async fn judge_in_turn(
         let work = move || {
             let began = Instant::now();
             let judged = judging.recorder.judge_after(&due, &*judging.judge);
-            judging.metrics.spent(Phase::judge, began.elapsed());
+            judging.count_phase("judge", began.elapsed());
             judged
         };
         match app.turns.run(project, work).await {
@@ -289,7 +288,7 @@ fn record(
         grant.rules().within(budget(app, grant, &parsed)),
         now,
     )
-    .inspect_err(|error| app.metrics.refused(error))?;
+    .inspect_err(|error| app.count_refused(error))?;
     let due = due.map(|due| OwedJudgement {
         app: Arc::clone(app),
         project: grant.project,
@@ -297,8 +296,8 @@ fn record(
         runtime,
     });
     place.leave(began.elapsed());
-    app.metrics.spent(Phase::store, began.elapsed());
-    app.metrics.stored(imported.effect.as_str(), grant.project, now);
+    app.count_phase("store", began.elapsed());
+    app.count_stored(imported.effect.as_str(), grant.project, now);
     let upload = Upload {
         key: grant.id,
         project: grant.project,

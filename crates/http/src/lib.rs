@@ -1,5 +1,5 @@
 //! The shared parts of every listener: HTTP/1.1 connections with time limits, TLS, the check of keys, admission
-//! control, request ids, the access log, content codings and request metrics.
+//! control, request ids, the access log, content codings, metrics and shared amounts.
 //!
 //! A program binds a socket with [`bind()`], describes the listener with [`Listener`] and starts it with a closure that
 //! mounts routes on an actix application. The routes answer through [`observe()`], which measures each request, gives
@@ -10,6 +10,7 @@ mod access_log;
 mod admission;
 mod authorization;
 mod bind;
+mod capacity;
 mod causes;
 mod connection;
 mod descriptors;
@@ -32,13 +33,14 @@ pub use self::{
     admission::{AdmissionControl, Key, Precedence, Rejected, Shares, TimeLimits},
     authorization::authorization,
     bind::{bind, reachable},
+    capacity::{Capacity, Holder, Share},
     causes::with_causes,
     connection::Answering,
     descriptors::room_for_connections,
     encoding::{Coding, Encoder},
     form::{BadPair, Pairs, decode},
     held::{Bound, Held, Part},
-    metrics::{HttpMetrics, MetricsRegistry},
+    metrics::{GaugeGuard, HttpMetrics, Label, MetricsRegistry, ReadMetrics, UploadMetrics},
     observe::{Outcome, observe, record_answer},
     problem::{Fault, Problem, refusal},
     reception::{CountedBy, IngestReception, ReadReception, Reception},

@@ -1,4 +1,4 @@
-//! Request metrics, and the registry that all listeners of a process share.
+//! The table of all metrics, and the registry that all listeners of a process share.
 //!
 //! Names and units follow Prometheus' conventions: base units, `_total` on counters, one prefix. A label never holds
 //! text of a client, because its number of values would be unlimited.
@@ -17,17 +17,91 @@ use prometheus_client::{
 };
 
 /// Bucket bounds in seconds, from a cached status to the live flaky list of a large project.
-const BUCKETS: [f64; 13] = [
+const OF_ANSWERS: [f64; 13] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
+/// Bucket bounds in seconds, from a small report to one that waited long for its turn.
+const OF_UPLOADS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+/// One label, as name and value.
+pub type Label<V> = [(&'static str, V); 1];
+
+/// Declares a set of metrics, each with its name, its kind, its help and its unit.
+macro_rules! metrics {
+    ($(#[$doc:meta])+ $set:ident { $($name:ident: $kind:ty = $new:expr, $help:literal $(, $unit:ident)?;)+ }) => {
+        $(#[$doc])+
+        #[derive(Clone)]
+        pub struct $set {
+            $(#[doc = $help] pub $name: $kind,)+
+        }
+
+        impl $set {
+            fn registered(registry: &mut Registry) -> Self {
+                let metrics = Self { $($name: $new,)+ };
+                $(metrics!(@register registry, stringify!($name), $help, metrics.$name.clone() $(, $unit)?);)+
+                metrics
+            }
+        }
+    };
+    (@register $registry:ident, $name:expr, $help:expr, $metric:expr) => {
+        $registry.register($name, $help, $metric)
+    };
+    (@register $registry:ident, $name:expr, $help:expr, $metric:expr, $unit:ident) => {
+        $registry.register_with_unit($name, $help, Unit::$unit, $metric)
+    };
+}
+
+metrics! {
+    /// The metrics of one listener's requests. Clones share them.
+    HttpMetrics {
+        http_requests: Family<AnswerLabels, Counter> = Family::default(),
+            "Requests by route, status and code";
+        http_request_duration: Family<Label<&'static str>, Histogram> =
+            Family::new_with_constructor(|| Histogram::new(OF_ANSWERS)),
+            "Time to answer by route", Seconds;
+        http_requests_in_flight: Gauge = Gauge::default(), "Requests under way";
+    }
+}
+
+metrics! {
+    /// The other metrics of the read API. Clones share them.
+    ReadMetrics {
+        rate_limit_decisions: Family<Label<&'static str>, Counter> = Family::default(),
+            "Decisions of the rate limit on requests with a key";
+        engine_duration: Histogram = Histogram::new(OF_ANSWERS), "Time to judge a project's window", Seconds;
+        engine_observations: Counter = Counter::default(), "Results that the engine judged";
+        database_connections: Family<Label<&'static str>, Gauge> = Family::default(), "Open connections by state";
+        database_connections_max: Gauge = Gauge::default(), "Maximum number of connections";
+        database_reads: Family<Label<String>, Counter> = Family::default(),
+            "Reads of data by the node that answered";
+        database_standby_connections: Family<Label<String>, Gauge> = Family::default(),
+            "Open connections to each standby";
+    }
+}
+
+metrics! {
+    /// The other metrics of uploads. Clones share them.
+    UploadMetrics {
+        ingest_uploads_stored: Family<Label<&'static str>, Counter> = Family::default(),
+            "Uploads that were accepted, by their effect";
+        ingest_uploads_over_budget: Counter = Counter::default(),
+            "Uploads that were refused because their key has stored what it may store on a day";
+        ingest_last_upload_timestamp: Family<Label<String>, Gauge> = Family::default(),
+            "Time at which this process accepted a project's last upload", Seconds;
+        ingest_phase_duration: Family<Label<&'static str>, Histogram> =
+            Family::new_with_constructor(|| Histogram::new(OF_UPLOADS)),
+            "Time of an upload in each of its phases", Seconds;
+        ingest_uploads_waiting: Gauge = Gauge::default(), "Uploads that wait for their turn or are being stored";
+        ingest_memory_reserved: Gauge = Gauge::default(), "Memory reserved for reading", Bytes;
+    }
+}
 
 /// All metrics of a process, each named `assay_…`. Clones share one registry.
 #[derive(Clone)]
 pub struct MetricsRegistry(Arc<Mutex<Registry>>);
 
 impl MetricsRegistry {
-    /// Locks the registry for registration at the start of a program.
-    pub fn lock(&self) -> MutexGuard<'_, Registry> {
+    fn lock(&self) -> MutexGuard<'_, Registry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -36,6 +110,20 @@ impl MetricsRegistry {
         let mut text = String::new();
         encode(&mut text, &self.lock())?;
         Ok(text)
+    }
+
+    /// Registers the metrics of the read API: those of its requests, as `http_requests` and so on, and the others.
+    pub fn read_metrics(&self) -> (HttpMetrics, ReadMetrics) {
+        let mut registry = self.lock();
+        (
+            HttpMetrics::registered(&mut registry),
+            ReadMetrics::registered(&mut registry),
+        )
+    }
+
+    /// Registers the metrics of uploads apart from those of their requests.
+    pub fn upload_metrics(&self) -> UploadMetrics {
+        UploadMetrics::registered(&mut self.lock())
     }
 }
 
@@ -51,62 +139,19 @@ impl Default for MetricsRegistry {
     }
 }
 
-/// The metrics of one listener's requests. Clones share them.
-#[derive(Clone)]
-pub struct HttpMetrics {
-    requests: Family<AnswerLabels, Counter>,
-    seconds: Family<RouteLabels, Histogram>,
-    in_flight: Gauge,
-}
-
-/// A route, by its pattern.
+/// The labels of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    route: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
+pub struct AnswerLabels {
     route: &'static str,
     status: u16,
     code: &'static str,
 }
 
 impl HttpMetrics {
-    /// Registers the metrics of the read API's requests, as `http_requests` and so on.
-    pub fn of_the_api(registry: &MetricsRegistry) -> Self {
-        Self::registered(&mut registry.lock())
-    }
-
     /// Registers the metrics of another listener's requests. For `front` they are named `front_http_requests` and so
     /// on.
     pub fn of_listener(name: &'static str, registry: &MetricsRegistry) -> Self {
         Self::registered(registry.lock().sub_registry_with_prefix(name))
-    }
-
-    fn registered(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            requests: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
-            in_flight: Gauge::default(),
-        };
-        registry.register(
-            "http_requests",
-            "Requests by route, status and code",
-            metrics.requests.clone(),
-        );
-        registry.register_with_unit(
-            "http_request_duration",
-            "Time to answer by route",
-            Unit::Seconds,
-            metrics.seconds.clone(),
-        );
-        registry.register(
-            "http_requests_in_flight",
-            "Requests under way",
-            metrics.in_flight.clone(),
-        );
-        metrics
     }
 
     /// Counts an answered request. `code` is the error's code, or a word for success.
@@ -122,24 +167,31 @@ impl HttpMetrics {
             status: status.as_u16(),
             code,
         };
-        self.requests.get_or_create(&labels).inc();
-        self.seconds
-            .get_or_create(&RouteLabels { route })
+        self.http_requests.get_or_create(&labels).inc();
+        self.http_request_duration
+            .get_or_create(&[("route", route)])
             .observe(took.as_secs_f64());
     }
 
     /// Counts a request as in progress until the returned guard is dropped, also when the client disconnects.
-    pub(crate) fn under_way(&self) -> UnderWay<'_> {
-        self.in_flight.inc();
-        UnderWay(self)
+    pub(crate) fn under_way(&self) -> GaugeGuard {
+        GaugeGuard::of(&self.http_requests_in_flight)
     }
 }
 
-/// A request in progress.
-pub(crate) struct UnderWay<'a>(&'a HttpMetrics);
+/// Counts one more in a gauge until it is dropped.
+pub struct GaugeGuard(Gauge);
 
-impl Drop for UnderWay<'_> {
+impl GaugeGuard {
+    /// Counts in this gauge.
+    pub fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
-        self.0.in_flight.dec();
+        self.0.dec();
     }
 }

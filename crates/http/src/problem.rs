@@ -132,7 +132,7 @@ impl Fault {
     }
 }
 
-const DAMAGED: &str = "The stored data of this answer are damaged; the server's operator runs `assay-admin doctor`, which names them.";
+const DAMAGED: &str = "The stored data of this answer are damaged; the server's operator runs `assay-admin doctor`, which names them and says how to repair them.";
 const FAILED: &str = "The server failed to answer; try again later.";
 
 impl Problem {

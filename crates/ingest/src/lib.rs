@@ -18,6 +18,7 @@ mod results;
 mod run_key;
 mod text;
 mod times;
+mod upload_field;
 pub mod values;
 mod warnings;
 
@@ -29,6 +30,7 @@ pub use content::Files;
 pub use flags::Flags;
 pub use prepare::{Arrival, PreparedReport, prepare};
 pub use text::{BadText, name, one_line};
+pub use upload_field::{Bound, UploadField};
 
 use assay_domain::{
     id::ProjectId,

@@ -14,7 +14,7 @@ pub(crate) const LONGEST_LINE: usize = 500;
 /// Longest commit message, in characters, by the same rule.
 pub const LONGEST_MESSAGE: usize = 10_000;
 /// Longest run key, in characters; a suite's name is added to it.
-const LONGEST_RUN_KEY: usize = 400;
+pub(crate) const LONGEST_RUN_KEY: usize = 400;
 /// Longest field of an upload, in characters, except those with a limit of their own.
 pub const LONGEST_FIELD: usize = 2_000;
 /// Longest name of an uploaded file, in characters.

@@ -5,10 +5,12 @@ mod failures;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use assay_answers::links::PublicPages;
+use assay_answers::{failures::ExplainedFailure, links::PublicPages};
 use assay_domain::{
+    attempt::AttemptStatus,
     edge::{Edge, EdgeRun, EdgeSubject},
     project::Project,
+    run::SomeTests,
     settings::ChatEvent,
     store::{EdgeNames, Outbox, OutboxProject, Store, StoreError},
     test::TestOrdinal,
@@ -224,7 +226,7 @@ fn recovered(
         let (ChatEvent::RunRecovered, Some(run)) = (edge.event, edge.run) else {
             continue;
         };
-        let mut repaired = told_broken(edge, run, commits, now)?;
+        let (mut repaired, absent) = told_broken(edge, run, commits, now)?;
         let of_suite = |of_test: &&Edge| of_test.suite == edge.suite && is_of_recovered(of_test, edges);
         let tests_of_edges = edges.iter().filter(of_suite).filter_map(Edge::test);
         for test in tests_of_edges {
@@ -237,9 +239,11 @@ fn recovered(
         };
         let failed = commits.run(run.id)?.map_or(0, |detail| detail.counts.failed);
         let (run, branch) = (commits.run_with_commit(run)?, commits.branch);
-        let repaired_tests = match repaired.len() {
-            0 => String::new(),
-            number => format!(": {} repaired", tests(number)),
+        let repaired_tests = match (repaired.len(), absent) {
+            (0, 0) => String::new(),
+            (number, 0) => format!(": {} repaired", tests(number)),
+            (0, absent) => format!(": {} did not run", tests(absent)),
+            (number, absent) => format!(": {} repaired, {absent} did not run", tests(number)),
         };
         let sentence = match failed {
             0 => format!("{suite} passes again on {branch} as of {run}{repaired_tests}"),
@@ -254,14 +258,15 @@ fn recovered(
     Ok(groups)
 }
 
-/// The tests of a suite that were told broken since it failed, that were not told repaired, and that do not fail in the run
-/// with which it recovered. The verdicts say when a message is sent, and not how many tests it is about.
+/// The tests of a suite that were told broken since it failed, that were not told repaired, and that passed in the run with
+/// which it recovered; and the number of those that did not run in it. The verdicts say when a message is sent, and not how
+/// many tests it is about.
 fn told_broken(
     recovered: &Edge,
     run: EdgeRun,
     commits: &Commits<'_>,
     now: Timestamp,
-) -> Result<BTreeMap<TestOrdinal, String>, StoreError> {
+) -> Result<(BTreeMap<TestOrdinal, String>, usize), StoreError> {
     let (reader, project) = (commits.reader, commits.project);
     let settled = reader.outbox.settled(project.id)?;
     let of_suite = settled.iter().filter(|edge| edge.suite == recovered.suite);
@@ -271,7 +276,7 @@ fn told_broken(
         .iter()
         .rposition(|edge| edge.event == ChatEvent::RunFailed)
     else {
-        return Ok(BTreeMap::new());
+        return Ok((BTreeMap::new(), 0));
     };
     let since = earlier.get(began..).unwrap_or_default();
     let is_broken = |edge: &&&Edge| [ChatEvent::RunFailed, ChatEvent::TestBroken].contains(&edge.event);
@@ -295,10 +300,26 @@ fn told_broken(
         .collect();
     let resolved = since.iter().filter(|edge| edge.event == ChatEvent::TestResolved);
     others.extend(resolved.filter_map(|edge| edge.test()));
-    let repaired = told.into_iter().filter(|failure| !others.contains(&failure.test));
-    Ok(repaired
+    let told: BTreeMap<TestOrdinal, ExplainedFailure> = told
+        .into_iter()
+        .filter(|failure| !others.contains(&failure.test))
+        .map(|failure| (failure.test, failure))
+        .collect();
+    let of_run = SomeTests::Of(told.keys().copied().collect());
+    let run = reader.store.run_with(project, run.id, &of_run)?;
+    let entries = run.into_iter().flat_map(|run| run.tests);
+    let passed: HashSet<(String, Option<String>)> = entries
+        .filter(|test| test.status == AttemptStatus::Passed)
+        .map(|test| (test.test_name, test.file_path))
+        .collect();
+    let number = told.len();
+    let repaired: BTreeMap<TestOrdinal, String> = told
+        .into_values()
+        .filter(|failure| passed.contains(&(failure.test_name.clone(), failure.file_path.clone())))
         .map(|failure| (failure.test, test_name(&failure.test_name)))
-        .collect())
+        .collect();
+    let absent = number.saturating_sub(repaired.len());
+    Ok((repaired, absent))
 }
 
 /// The first sentence, and the number of changes that it does not say. `sum` is the sentence of several groups.

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Run<'a> {
     test: Option<Test<'a>>,
     tests: Vec<Test<'a>>,
-    /// Whether the summary counts a failed test case.
+    /// Whether the summary counts a failed assertion or test case.
     has_failed: bool,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Document<'a> for Run<'a> {
                 });
                 ElementKind::Test
             }
-            ("OverallResultsCases", None) => {
+            ("OverallResults" | "OverallResultsCases", None) => {
                 self.has_failed |= !matches!(&*value("failures"), "" | "0");
                 ElementKind::Other
             }

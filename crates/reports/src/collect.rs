@@ -9,6 +9,7 @@ use assay_domain::{
 };
 
 use crate::{
+    input::Input,
     limits, memory,
     report::{ReportedTest, outcome},
 };
@@ -19,6 +20,20 @@ pub(crate) struct LocatedTest {
     pub(crate) test: TestName,
     /// None if the report has the test's file, or if none was found.
     pub(crate) found_file: Option<String>,
+}
+
+impl LocatedTest {
+    /// A test whose report has no file. The class is looked up in the checkout.
+    pub(crate) fn of_class(input: &Input<'_>, class: &str, name: String) -> Self {
+        let known_file = input.known_files.and_then(|files| files.of_dotted(class));
+        Self {
+            test: TestName {
+                name,
+                file_path: None,
+            },
+            found_file: known_file.map(str::to_owned),
+        }
+    }
 }
 
 impl From<TestName> for LocatedTest {

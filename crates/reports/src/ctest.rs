@@ -144,12 +144,17 @@ impl<'a> Document<'a> for Run<'a> {
     }
 }
 
+/// Whether a test that did not run for this reason is a failure: its program or a file is missing, or its fixture failed.
+/// CTest lists it as failed, unless it is disabled or skipped itself.
+pub(crate) fn is_failure(reason: &str) -> bool {
+    !(reason.is_empty() || reason == "Disabled" || reason.starts_with("SKIP_"))
+}
+
 impl Test<'_> {
     fn attempt(&self, input: &Input<'_>) -> Attempt {
         let exit_code = self.exit_code.trim();
         let reported = input.status(outcome::OTHERS, self.status.trim());
-        let status = if reported == AttemptStatus::Skipped && self.lacks_program() {
-            // CTest fails for a missing test program, but not for a skipped test.
+        let status = if reported == AttemptStatus::Skipped && is_failure(self.completion.trim()) {
             AttemptStatus::Failed
         } else if reported == AttemptStatus::Failed && exit_code == "Timeout" {
             AttemptStatus::TimedOut
@@ -165,14 +170,9 @@ impl Test<'_> {
             .skipped_because(text::skip_reason(&self.completion))
     }
 
-    fn lacks_program(&self) -> bool {
-        let completion = self.completion.trim();
-        completion.starts_with("Unable to find executable") || completion == "Required Files Missing"
-    }
-
     fn error(&self, input: &Input<'_>, exit_code: &str) -> Option<ErrorDetail> {
         let exit_message = match exit_code {
-            "" => None,
+            "" => Some(self.completion.trim().to_owned()),
             "Failed" => Some(format!("Failed with exit value {}", self.exit_value.trim())),
             other => Some(other.to_owned()),
         };

@@ -50,6 +50,11 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         }
     }
     report.tests = tests.finish();
+    for feature in &features {
+        let word = feature.status.as_deref().unwrap_or_default();
+        let failed = outcome::status(outcome::CUCUMBER, word).is_some_and(AttemptStatus::is_failure);
+        report.check_summary(input.name, failed, word);
+    }
     let unnumbered: usize = features.iter().map(Feature::unnumbered_examples).sum();
     if unnumbered > 0 {
         report.warnings.push(format!(
@@ -74,6 +79,9 @@ struct Feature {
     /// behave writes file and line in place of `uri`.
     #[serde(deserialize_with = "json::text")]
     location: Option<String>,
+    /// Of behave only: the status with its hooks.
+    #[serde(deserialize_with = "json::text")]
+    status: Option<String>,
     #[serde(deserialize_with = "json::list")]
     elements: Vec<Element>,
 }
@@ -114,10 +122,20 @@ struct Step {
     #[serde(deserialize_with = "json::text")]
     name: Option<String>,
     result: Outcome,
+    #[serde(rename = "match")]
+    definition: Definition,
     #[serde(deserialize_with = "json::list")]
     before: Vec<Hook>,
     #[serde(deserialize_with = "json::list")]
     after: Vec<Hook>,
+}
+
+/// The code of a step.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Definition {
+    #[serde(deserialize_with = "json::text")]
+    location: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -183,9 +201,10 @@ impl Feature {
             }
             let attempt = element.attempt(input, tool, std::mem::take(&mut background));
             let id = element.id.as_deref().unwrap_or_default();
-            // Ruby writes every attempt of a scenario, one after the other, until one passes.
+            // Ruby and behave write every attempt of a scenario, one after the other, until one passes.
             let line = element.line();
-            if last.is_some_and(|last| last == (id, line) && line.is_some())
+            let may_retry = tool == Tool::Behave || element.is_of_ruby();
+            if last.is_some_and(|last| last == (id, line) && line.is_some() && may_retry)
                 && let Some((_, attempts)) = executions.last_mut()
                 && attempts.last().is_some_and(|last| last.status.is_failure())
             {
@@ -304,6 +323,15 @@ impl Element {
         let (outline, table, row) = self.row()?;
         let name = slug(self.name.as_deref().unwrap_or_default());
         outline.ends_with(&format!(";{name}")).then_some((table, row - 1))
+    }
+
+    /// Whether its steps are written in Ruby.
+    fn is_of_ruby(&self) -> bool {
+        let mut locations = self
+            .steps
+            .iter()
+            .filter_map(|step| step.definition.location.as_deref());
+        locations.any(|location| location.contains(".rb:"))
     }
 
     fn line(&self) -> Option<u32> {

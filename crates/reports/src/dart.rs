@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
+    set_up,
     test::TestName,
 };
 use serde::Deserialize;
@@ -29,7 +30,6 @@ pub(crate) struct Run {
     tests: Collector,
     errors: Vec<ErrorDetail>,
     success: Option<bool>,
-    failed: bool,
 }
 
 /// An event.
@@ -185,11 +185,7 @@ impl Events for Run {
         report.errors = self.errors;
         match self.success {
             None => report.state = RunState::Interrupted,
-            Some(false) if !self.failed && report.errors.is_empty() => {
-                let message = "The run failed although no test did. The report does not say why.";
-                report.errors.extend(input.error(Some(message), None, None));
-            }
-            Some(_) => {}
+            Some(success) => report.check_summary(input.name, !success, "success: false"),
         }
         report
     }
@@ -203,20 +199,31 @@ impl Run {
         } else {
             reported
         };
-        self.failed |= status.is_failure();
-        let is_set_up = matches!(test.name.as_deref(), Some(name) if name.ends_with("(setUpAll)") || name.ends_with("(tearDownAll)"));
-        if done.hidden == Some(true) || test.is_loading() || is_set_up {
+        let name = test.name.clone().unwrap_or_default();
+        let kind = match &name {
+            _ if name.ends_with("(setUpAll)") => Some(set_up::NAME),
+            _ if name.ends_with("(tearDownAll)") => Some(set_up::TEAR_DOWN),
+            _ => None,
+        };
+        if done.hidden == Some(true) || test.is_loading() || kind.is_some() {
             // An entry that is not a test counts only if it failed.
             if status.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
-                let name = test.name.clone().unwrap_or_default();
-                let errors = std::mem::take(&mut test.errors).into_iter();
-                self.errors.extend(errors.map(|error| {
-                    let message = error.message.as_deref().unwrap_or_default();
-                    ErrorDetail {
-                        message: text::message(&format!("{name}: {message}")),
-                        ..error
-                    }
-                }));
+                let errors = std::mem::take(&mut test.errors);
+                if let Some(kind) = kind {
+                    let attempt = failure::attempt(status, errors.clone(), None, None);
+                    let class = self.groups_of(&test).last().unwrap_or_default().to_owned();
+                    let named = Test {
+                        name: Some(format!("{class} {kind}")),
+                        attempts: Vec::new(),
+                        errors: Vec::new(),
+                        metadata: Metadata::default(),
+                        group_ids: test.group_ids.clone(),
+                        ..test
+                    };
+                    self.add(input, named, attempt);
+                }
+                let errors = errors.into_iter().map(|error| failure::error_of(&name, error));
+                self.errors.extend(errors);
             }
             return;
         }

@@ -47,6 +47,15 @@ impl Input<'_> {
     }
 }
 
+/// An error outside of tests, after the name of what failed.
+pub(crate) fn error_of(name: &str, error: ErrorDetail) -> ErrorDetail {
+    let message = error.message.as_deref().unwrap_or_default();
+    ErrorDetail {
+        message: text::message(&format!("{name}: {message}")),
+        ..error
+    }
+}
+
 /// An attempt with the status that the report gives it. A failed attempt becomes a timed-out one if an error has the
 /// text of a known time limit. Errors of attempts that did not fail are dropped.
 pub(crate) fn attempt(

@@ -2,13 +2,14 @@
 //! whose hook it is.
 
 use assay_domain::{
-    attempt::{Attempt, ErrorDetail},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    set_up,
     test::TestName,
 };
 
 use crate::{
     collect::{Collector, LocatedTest},
-    limits, text,
+    failure, limits, text,
 };
 
 /// What a hook belongs to.
@@ -20,15 +21,17 @@ pub(crate) enum Owner<'a> {
     Suite,
 }
 
+const BEFORE_ALL: &str = "\"before all\" hook";
+const AFTER_ALL: &str = "\"after all\" hook";
+
 /// The owner of the hook that a title names; none for the title of a test.
 ///
 /// `shop "before each" hook for "pays"` belongs to the test `shop pays`; `"before all" hook in "shop"` to a suite.
 pub(crate) fn owner(title: &str) -> Option<Owner<'_>> {
-    const AFTER_ALL: &str = "\"after all\" hook";
     const NAMES: [&str; 4] = [
         "\"before each\" hook",
         "\"after each\" hook",
-        "\"before all\" hook",
+        BEFORE_ALL,
         AFTER_ALL,
     ];
     if !title.contains(" hook") {
@@ -73,10 +76,38 @@ pub(crate) fn add(
         }
         Some(Owner::Suite) => {
             let details = attempts.last().into_iter().flat_map(|last| &last.errors);
-            push_error(errors, &name.name, details.cloned().collect());
+            let file = name.file_path.as_deref();
+            add_to_suite(tests, errors, &name.name, file, details.cloned().collect());
         }
     }
     true
+}
+
+/// Adds the failure of a hook of a suite to the errors of the run. If its file is known, it is also the set-up or
+/// tear-down of the file.
+pub(crate) fn add_to_suite(
+    tests: &mut Collector,
+    errors: &mut Vec<ErrorDetail>,
+    title: &str,
+    file_path: Option<&str>,
+    details: Vec<ErrorDetail>,
+) {
+    let kind = match title {
+        _ if title.contains(BEFORE_ALL) => set_up::NAME,
+        _ if title.contains(AFTER_ALL) => set_up::TEAR_DOWN,
+        _ => return push_error(errors, title, details),
+    };
+    push_error(errors, title, details.clone());
+    if let Some(file) = file_path {
+        let test = TestName {
+            name: kind.to_owned(),
+            file_path: Some(file.to_owned()),
+        };
+        tests.add(
+            test,
+            vec![failure::attempt(AttemptStatus::Failed, details, None, None)],
+        );
+    }
 }
 
 /// Adds the failure of a hook to its test.

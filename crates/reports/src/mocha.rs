@@ -317,7 +317,7 @@ impl Suite {
         details: Vec<ErrorDetail>,
     ) {
         let Some(Owner::Test { outer, title }) = hooks::owner(title) else {
-            return hooks::push_error(errors, title, details);
+            return hooks::add_to_suite(tests, errors, title, file_path.as_deref(), details);
         };
         let listed = self.full_title_of(title).map(str::to_owned);
         let name = listed.unwrap_or_else(|| format!("{outer}{title}"));

@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 
 use crate::{
     collect::{Collector, LocatedTest},
@@ -212,14 +209,9 @@ impl<'a> Document<'a> for Run<'a> {
         report.tests = tests.finish();
         report.mark_interrupted_by_tests();
         for (suite, failure) in &self.broken {
-            let error = failure.error(input).map(|error| {
-                let message = error.message.as_deref().unwrap_or_default();
-                ErrorDetail {
-                    message: text::message(&format!("{suite}: {message}")),
-                    ..error
-                }
-            });
-            report.errors.extend(error);
+            report
+                .errors
+                .extend(failure.error(input).map(|error| failure::error_of(suite, error)));
         }
         report.check_header(input.name, Some(self.counted_failures));
         report.check_summary(input.name, FAILED.contains(&&*self.result), &self.result);
@@ -287,15 +279,7 @@ impl Case<'_> {
             Some((full.get(..dot)?, full.get(dot + 1..)?))
         };
         let (class, name) = parts.or_else(cut).unwrap_or(("", full));
-        let known_file = input.known_files.and_then(|files| files.of_dotted(class));
-        let test = TestName {
-            name: text::joined(names::class_and_name(class, name)),
-            file_path: None,
-        };
-        LocatedTest {
-            test,
-            found_file: known_file.map(str::to_owned),
-        }
+        LocatedTest::of_class(input, class, text::joined(names::class_and_name(class, name)))
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {

@@ -261,11 +261,13 @@ fn of_testng(results: impl Iterator<Item = (Vec<Attempt>, bool)>) -> Vec<Vec<Att
 }
 
 /// Joins the cases of a suite of pytest that are parts or earlier attempts of others. It writes a failure of a test and
-/// one of its teardown as two cases. pytest-rerunfailures writes a failed attempt that is run again as an empty case. xdist's
-/// `--dist=each` runs all tests equally often instead. For a single test the header decides, which does not count reruns.
+/// one of its tear-down as two cases. pytest-rerunfailures and flaky write a failed attempt that is run again as an empty
+/// case, which the header does not count. A header that counts all cases therefore has no reruns: a test was selected
+/// twice, or xdist's `--dist=each` ran all tests on each worker. The header of version 4 counts reruns, too.
 fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
     let mut joined: Vec<RepeatedResult> = Vec::with_capacity(results.len());
     let mut places: HashMap<LocatedTest, Vec<usize>> = HashMap::new();
+    let has_failed_teardown = results.iter().any(|result| is_teardown(&result.attempts));
     for result in results.drain(..) {
         let places = places.entry(result.test.clone()).or_default();
         let last = places
@@ -279,12 +281,16 @@ fn join_pytest(results: &mut Vec<RepeatedResult>, counted: u64) {
         places.push(joined.len());
         joined.push(result);
     }
-    let counts: HashSet<usize> = places.values().map(Vec::len).collect();
-    let has_only_one = places.len() == 1;
-    let is_counted = u64::try_from(joined.len()).is_ok_and(|cases| cases <= counted);
-    if has_only_one && is_counted {
+    // A failed tear-down counts beside the test's own outcome, so that the header says nothing about reruns.
+    let has_reruns = if counted > 0 && !has_failed_teardown {
+        u64::try_from(joined.len()).is_ok_and(|cases| cases > counted)
+    } else {
+        let counts: HashSet<usize> = places.values().map(Vec::len).collect();
+        counts.len() > 1 || places.len() == 1
+    };
+    if !has_reruns {
         joined.iter_mut().for_each(|result| result.has_line = false);
-    } else if counts.len() > 1 || has_only_one {
+    } else {
         for pair in places.values().flat_map(|places| places.windows(2)) {
             let [earlier, later] = *pair else { continue };
             let Some(earlier) = joined

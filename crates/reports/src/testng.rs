@@ -5,7 +5,6 @@ use std::{borrow::Cow, collections::HashMap, rc::Rc};
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     set_up,
-    test::TestName,
 };
 
 use crate::{
@@ -147,7 +146,11 @@ impl<'a> Document<'a> for Run<'a> {
             if method.is_configuration {
                 if method.status == "FAIL" && report.errors.len() < limits::REPORT_ERRORS {
                     report.errors.extend(method.error(input));
-                    set_ups.push((method.test_named(input, set_up::NAME), attempt));
+                    let kind = match self.methods.iter().any(|test| test.is_skipped_after(method)) {
+                        true => set_up::NAME,
+                        false => set_up::TEAR_DOWN,
+                    };
+                    set_ups.push((method.test_named(input, kind), attempt));
                 }
                 continue;
             }
@@ -214,6 +217,14 @@ impl Method<'_> {
             && self.exception != "java.lang.Throwable"
     }
 
+    /// Whether it is a test that a failed configuration method of its class kept from running.
+    fn is_skipped_after(&self, configuration: &Self) -> bool {
+        !self.is_configuration
+            && self.status == "SKIP"
+            && (&self.test, &self.class) == (&configuration.test, &configuration.class)
+            && self.started_at >= configuration.started_at
+    }
+
     fn test(&self, input: &Input<'_>) -> LocatedTest {
         let values: Vec<&str> = self.values.iter().map(|value| value.trim()).collect();
         let name = if values.is_empty() {
@@ -230,15 +241,7 @@ impl Method<'_> {
             true => "",
             false => &*self.test,
         };
-        let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
-        let test = TestName {
-            name: text::joined([prefix, &*self.class, name]),
-            file_path: None,
-        };
-        LocatedTest {
-            test,
-            found_file: known_file.map(str::to_owned),
-        }
+        LocatedTest::of_class(input, &self.class, text::joined([prefix, &*self.class, name]))
     }
 
     fn attempt(&self, input: &Input<'_>, status: AttemptStatus) -> Attempt {

@@ -5,10 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 
 use crate::{
     attempt_output::Collected,
@@ -140,7 +137,10 @@ impl<'a> Document<'a> for Run<'a> {
                 self.outcome = value("outcome");
                 ElementKind::Other
             }
-            "RunInfo" if value("outcome") == "Error" => {
+            "RunInfo"
+                if outcome::status(outcome::TRX, &value("outcome"))
+                    .is_some_and(AttemptStatus::is_failure) =>
+            {
                 self.notice = Some(Cow::Borrowed(""));
                 ElementKind::Notice
             }
@@ -200,15 +200,8 @@ impl<'a> Document<'a> for Run<'a> {
             }
             // `Shop.OrderTests, Shop.Tests, Version=1.0.0.0`
             let class = class.split(',').next().unwrap_or_default().trim();
-            let test = TestName {
-                name: text::joined(names::class_and_name(class, name)),
-                file_path: None,
-            };
-            let known_file = input.known_files.and_then(|files| files.of_dotted(class));
-            let test = LocatedTest {
-                test,
-                found_file: known_file.map(str::to_owned),
-            };
+            let name = text::joined(names::class_and_name(class, name));
+            let test = LocatedTest::of_class(input, class, name);
             let attempts = vec![result.attempt(input, &self.folder)];
             tests.add_or_join(test, attempts, |_, earlier, mut attempts| {
                 if retried.is_none() || earlier.last().is_none_or(|last| !last.status.is_failure()) {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use assay_domain::{
-    attempt::{Attempt, ErrorDetail},
-    test::TestName,
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    set_up,
 };
 
 use crate::{
@@ -148,17 +148,21 @@ impl<'a> Document<'a> for Run<'a> {
         for test in &self.tests {
             tests.add(test.name(input), vec![test.attempt(input)]);
         }
-        report.tests = tests.finish();
         for (name, failure) in &self.errors {
-            let error = failure.error(input).map(|error| {
-                let message = error.message.as_deref().unwrap_or_default();
-                ErrorDetail {
-                    message: text::message(&format!("{name}: {message}")),
-                    ..error
-                }
-            });
-            report.errors.extend(error);
+            let error = failure.error(input);
+            if let Some(class) = name.strip_prefix("test-class-cleanup ") {
+                let test = LocatedTest::of_class(input, class, text::joined([class, set_up::TEAR_DOWN]));
+                let errors = error.iter().cloned().collect();
+                tests.add(
+                    test,
+                    vec![failure::attempt(AttemptStatus::Failed, errors, None, None)],
+                );
+            }
+            report
+                .errors
+                .extend(error.map(|error| failure::error_of(name, error)));
         }
+        report.tests = tests.finish();
         report.check_header(input.name, Some(self.counted_failures));
         report
     }
@@ -188,15 +192,7 @@ impl Test<'_> {
             Some(without_class) => [&*self.class, without_class],
             None => names::class_and_name(&self.class, name),
         };
-        let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
-        let test = TestName {
-            name: text::joined(parts),
-            file_path: None,
-        };
-        LocatedTest {
-            test,
-            found_file: known_file.map(str::to_owned),
-        }
+        LocatedTest::of_class(input, &self.class, text::joined(parts))
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {

@@ -471,8 +471,7 @@ impl Snapshot for StateSnapshot<'_> {
                 self.connection,
                 self.project,
                 &joins,
-                run_number,
-                tests,
+                (run_number, tests),
                 (from, to),
                 &counts,
             )

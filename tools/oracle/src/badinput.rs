@@ -4,16 +4,16 @@
 use crate::{
     checks::{ProjectChecks, refused},
     comparison::Comparison,
-    hostile::{CODES, FREE, ROUTES, Route, SEGMENTS, VALUES},
+    hostile::{CODES, FREE, Route, SEGMENTS, VALUES, routes},
     http::{self, Response},
     world::Run,
 };
 
 /// Runs all checks.
 pub fn bad_input(comparison: &mut Comparison, checks: &ProjectChecks<'_>, run: &Run) {
-    for route in &ROUTES {
+    for route in &routes() {
         segments(comparison, checks, route, run);
-        for parameter in route.parameters {
+        for parameter in &route.parameters {
             values(comparison, checks, &path_of(checks, route, run, None), parameter);
         }
         unknown(comparison, checks, &path_of(checks, route, run, None));
@@ -23,13 +23,13 @@ pub fn bad_input(comparison: &mut Comparison, checks: &ProjectChecks<'_>, run: &
 
 fn path_of(checks: &ProjectChecks<'_>, route: &Route, run: &Run, hostile: Option<(&str, &str)>) -> String {
     let test = run.tests().swap_remove(0);
-    let mut path = "/projects".to_owned();
-    for segment in route.segments {
-        let known = match *segment {
-            "{project}" => http::escape(&checks.project.id),
-            "{run}" => http::escape(&run.id),
-            "{commit}" => run.commit.clone().unwrap_or_else(|| "0".to_owned()),
-            "{test}" => http::escape(&test.name),
+    let mut path = String::new();
+    for segment in route.path.split('/').skip(1) {
+        let known = match segment {
+            "{projectId}" => http::escape(&checks.project.id),
+            "{runId}" => http::escape(&run.id),
+            "{commitSha}" => run.commit.clone().unwrap_or_else(|| "0".to_owned()),
+            "{testName}" => http::escape(&test.name),
             "{fingerprint}" => checks
                 .fingerprints
                 .values()
@@ -39,7 +39,7 @@ fn path_of(checks: &ProjectChecks<'_>, route: &Route, run: &Run, hostile: Option
             fixed => fixed.to_owned(),
         };
         let value = hostile
-            .filter(|(name, _)| name == segment)
+            .filter(|(name, _)| *name == segment)
             .map_or(known.as_str(), |(_, value)| value);
         path.push('/');
         path.push_str(value);
@@ -48,12 +48,12 @@ fn path_of(checks: &ProjectChecks<'_>, route: &Route, run: &Run, hostile: Option
 }
 
 fn segments(comparison: &mut Comparison, checks: &ProjectChecks<'_>, route: &Route, run: &Run) {
-    for segment in route.segments.iter().filter(|segment| segment.starts_with('{')) {
-        let code = match *segment {
-            "{project}" => "project_not_found",
-            "{run}" => "run_not_found",
-            "{commit}" => "commit_not_found",
-            "{test}" => "test_not_found",
+    for segment in route.path.split('/').filter(|segment| segment.starts_with('{')) {
+        let code = match segment {
+            "{projectId}" => "project_not_found",
+            "{runId}" => "run_not_found",
+            "{commitSha}" => "commit_not_found",
+            "{testName}" => "test_not_found",
             _ => "error_not_found",
         };
         let long = "a".repeat(3_000);
@@ -136,7 +136,7 @@ fn values(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str, p
 fn allowed(parameter: &str, value: &str) -> bool {
     let digits = value.len() > 3 && value.chars().all(|digit| digit.is_ascii_digit());
     match parameter {
-        "explain" => value == "true",
+        "explain" | "trusted" => value == "true",
         // Any page past the end gets the last page.
         "page" | "sha" => digits,
         _ => false,

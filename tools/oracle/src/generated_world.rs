@@ -10,7 +10,7 @@ use crate::{
     comparison::Comparison,
     generator::{self, Sketch},
     http::Client,
-    importer, paging, scripted, small,
+    importer,
     stack::Stack,
     world::{Organization, Plan, Project, ReportSource},
 };
@@ -28,20 +28,31 @@ impl GeneratedWorld {
     /// Imports every run of the world. The first test of a process imports them; each test has a copy of the database.
     pub fn whole() -> Self {
         static IMPORTED: OnceLock<ImportedWorld> = OnceLock::new();
-        IMPORTED.get_or_init(|| ImportedWorld::new(usize::MAX)).served()
-    }
-
-    /// Imports a few of the newest runs of each project, for tests that import the rest themselves.
-    pub fn newest() -> Self {
-        static IMPORTED: OnceLock<ImportedWorld> = OnceLock::new();
-        IMPORTED.get_or_init(|| ImportedWorld::new(6)).served()
+        let ImportedWorld {
+            database,
+            organizations,
+            now,
+        } = IMPORTED.get_or_init(|| {
+            let (now, stack) = (clock::now(), Stack::empty());
+            let organizations = import(&stack, now);
+            ImportedWorld {
+                database: stack.into_database(),
+                organizations,
+                now,
+            }
+        });
+        Self {
+            stack: Stack::serve(database.copy()),
+            organizations: organizations.clone(),
+            now: *now,
+        }
     }
 
     /// Fails with a list if a check failed or the server panicked.
-    pub fn check(mut self, section: &str, checks: impl FnOnce(&mut Comparison, &mut Self)) {
+    pub fn check(&self, section: &str, checks: impl FnOnce(&mut Comparison, &Self)) {
         let mut comparison = Comparison::default();
         comparison.section(section);
-        checks(&mut comparison, &mut self);
+        checks(&mut comparison, self);
         let log = self.stack.log();
         comparison.holds(!log.contains("panicked"), || {
             format!("the server panicked: {log}")
@@ -87,30 +98,8 @@ struct ImportedWorld {
     now: i64,
 }
 
-impl ImportedWorld {
-    /// Imports the world of the current time as [`import`] does.
-    fn new(newest: usize) -> Self {
-        let (now, stack) = (clock::now(), Stack::empty());
-        let organizations = import(&stack, now, newest);
-        Self {
-            database: stack.into_database(),
-            organizations,
-            now,
-        }
-    }
-
-    fn served(&self) -> GeneratedWorld {
-        GeneratedWorld {
-            stack: Stack::serve(self.database.copy()),
-            organizations: self.organizations.clone(),
-            now: self.now,
-        }
-    }
-}
-
-/// Generates the world of this time and imports the last `newest` runs of each project, but all runs of the project for
-/// paging. Checks the importer's output.
-pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
+/// Generates the world of this time and imports it. Checks the importer's output.
+pub fn import(stack: &Stack, now: i64) -> Vec<Organization> {
     let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
     let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");
     let mut organizations = make(seed, now);
@@ -120,9 +109,6 @@ pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
         importer::create_organization(stack, organization, &mut comparison);
         for project in &mut organization.projects {
             importer::create_project(stack, &organization.id, project, &mut comparison);
-            if !project.name.starts_with("Paging") {
-                project.runs.drain(..project.runs.len().saturating_sub(newest));
-            }
         }
     }
     let projects = organizations
@@ -144,6 +130,16 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
         key: String::new(),
         key_id: String::new(),
         projects,
+    };
+    // A project without runs.
+    let empty = |name: &str| Project {
+        id: String::new(),
+        name: name.to_owned(),
+        stable: "main".to_owned(),
+        source: ReportSource::Flags,
+        chat_events: None,
+        pr_comments: None,
+        runs: Vec::new(),
     };
     let sketches = [
         Sketch {
@@ -182,21 +178,8 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
     let warehouse = projects.pop().expect("three projects");
     let shop = projects.pop().expect("three projects");
     vec![
-        organization(
-            "Standard & Söhne",
-            Plan::Standard,
-            vec![shop, scripted::project(seed, now), small::project("Empty")],
-        ),
-        organization(
-            "Pro",
-            Plan::Pro,
-            vec![
-                warehouse,
-                flags,
-                scripted::outage(seed, now),
-                paging::project(seed, now),
-            ],
-        ),
-        organization("Free", Plan::Free, vec![small::project("Unread")]),
+        organization("Standard & Söhne", Plan::Standard, vec![shop, empty("Empty")]),
+        organization("Pro", Plan::Pro, vec![warehouse, flags]),
+        organization("Free", Plan::Free, vec![empty("Unread")]),
     ]
 }

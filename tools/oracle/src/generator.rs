@@ -263,7 +263,6 @@ fn shard(
     Shard {
         id: String::new(),
         index,
-        attempt: 1,
         started,
         duration: clock - started + dice.between(100, 3_000),
         cases,

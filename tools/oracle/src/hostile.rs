@@ -1,5 +1,7 @@
 //! The routes with their parameters, and hostile values for them.
 
+use serde_json::Value;
+
 /// Every error code.
 pub const CODES: [&str; 16] = [
     "missing_key",
@@ -90,87 +92,34 @@ pub const VALUES: [(&str, bool); 26] = [
 
 /// A route and its parameters.
 pub struct Route {
-    /// Segments below `/projects`. Those in braces are parameters.
-    pub segments: &'static [&'static str],
+    /// Its path below the base. Segments in braces are parameters.
+    pub path: String,
     /// Query parameters.
-    pub parameters: &'static [&'static str],
+    pub parameters: Vec<String>,
 }
 
-pub const ROUTES: [Route; 16] = [
-    Route {
-        segments: &[],
-        parameters: &[],
-    },
-    Route {
-        segments: &["{project}", "runs"],
-        parameters: &[
-            "days",
-            "branch",
-            "sha",
-            "pullRequest",
-            "status",
-            "perPage",
-            "cursor",
-            "direction",
-        ],
-    },
-    Route {
-        segments: &["{project}", "runs", "{run}"],
-        parameters: &[],
-    },
-    Route {
-        segments: &["{project}", "runs", "{run}", "failures"],
-        parameters: &["mode", "page", "limit"],
-    },
-    Route {
-        segments: &["{project}", "runs", "{run}", "changes"],
-        parameters: &[],
-    },
-    Route {
-        segments: &["{project}", "runs", "{run}", "tests", "{test}"],
-        parameters: &["filePath"],
-    },
-    Route {
-        segments: &["{project}", "commits", "{commit}"],
-        parameters: &["page", "limit"],
-    },
-    Route {
-        segments: &["{project}", "errors"],
-        parameters: &["days", "branch", "category", "search", "sort", "page", "perPage"],
-    },
-    Route {
-        segments: &["{project}", "errors", "{fingerprint}"],
-        parameters: &["days"],
-    },
-    Route {
-        segments: &["{project}", "tests", "{test}"],
-        parameters: &["filePath", "days"],
-    },
-    Route {
-        segments: &["{project}", "tests", "{test}", "status"],
-        parameters: &["filePath"],
-    },
-    Route {
-        segments: &["{project}", "flaky"],
-        parameters: &["status", "sort", "search", "owner", "page", "perPage", "explain"],
-    },
-    Route {
-        segments: &["{project}", "settings"],
-        parameters: &[],
-    },
-    Route {
-        segments: &["{project}", "branches"],
-        parameters: &[],
-    },
-    Route {
-        segments: &["{project}", "durations"],
-        parameters: &[],
-    },
-    Route {
-        segments: &["{project}", "uploads"],
-        parameters: &["limit"],
-    },
-];
+/// Every route of the description of the API.
+pub fn routes() -> Vec<Route> {
+    let document: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths
+        .map(|(path, item)| {
+            let parameters = item["get"]["parameters"].as_array().unwrap().iter();
+            let parameters = parameters.map(|reference| {
+                document
+                    .pointer(&reference["$ref"].as_str().unwrap()[1..])
+                    .unwrap()
+            });
+            Route {
+                path: path.clone(),
+                parameters: parameters
+                    .filter(|parameter| parameter["in"] == "query")
+                    .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+                    .collect(),
+            }
+        })
+        .collect()
+}
 
 /// Parameters that permit any text, limited at most in length.
 pub const FREE: [&str; 4] = ["branch", "search", "owner", "filePath"];

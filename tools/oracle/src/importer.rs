@@ -8,7 +8,7 @@ use crate::{
     comparison::{COUNT, Comparison, TEXT},
     oracle::{self, Outcome},
     playwright,
-    stack::{CommandOutput, Stack},
+    stack::Stack,
     world::{CHECKOUT, Organization, Project, ReportSource, Run},
 };
 
@@ -105,32 +105,9 @@ pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Compar
 }
 
 /// Imports one shard of a run. The report, CI's variables or a flag provides the shard's number.
-pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
-    send_with(stack, project, run, shard, &[])
-}
-
-/// Imports one shard of a run in the place of what is stored of it.
-pub fn send_again(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
-    send_with(stack, project, run, shard, &["--replace".to_owned()])
-}
-
-fn send_with(stack: &Stack, project: &Project, run: &Run, shard: usize, more: &[String]) -> Value {
+fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
     let is_sharded_by_playwright = project.source != ReportSource::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], is_sharded_by_playwright);
-    let output = send_report(stack, project, run, shard, &report, more);
-    assert_eq!(output.status, 0, "assay-admin import: {}", output.err);
-    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay-admin import printed {}", output.out))
-}
-
-/// Imports this report as a shard of a run, with additional arguments.
-pub fn send_report(
-    stack: &Stack,
-    project: &Project,
-    run: &Run,
-    shard: usize,
-    report: &Value,
-    more: &[String],
-) -> CommandOutput {
     let file = stack.file(
         &format!("report-{}-{shard}.json", run.build),
         report.to_string().as_bytes(),
@@ -144,9 +121,10 @@ pub fn send_report(
         ReportSource::Gitlab => gitlab(run, shard, &mut variables),
         ReportSource::Flags => flags(run, shard, &mut arguments),
     }
-    arguments.extend_from_slice(more);
     arguments.push(file);
-    stack.assay(&arguments, &variables, b"")
+    let output = stack.assay(&arguments, &variables);
+    assert_eq!(output.status, 0, "assay-admin import: {}", output.err);
+    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay-admin import printed {}", output.out))
 }
 
 fn github(stack: &Stack, run: &Run, variables: &mut BTreeMap<String, String>) {
@@ -244,8 +222,6 @@ fn flags(run: &Run, shard: usize, arguments: &mut Vec<String>) {
     say("--pr-title", &run.pr_title);
     say("--ci", &run.ci.map(str::to_owned));
     say("--suite", &run.suite);
-    let attempt = run.shards[shard].attempt;
-    say("--attempt", &(attempt > 1).then(|| attempt.to_string()));
     say(
         "--shard",
         &run.expected

@@ -3,6 +3,7 @@
 use crate::{
     checks::{good, refused},
     comparison::Comparison,
+    hostile,
     http::{self, Client, Response, escape},
     stack::Stack,
     world::Organization,
@@ -12,23 +13,16 @@ use crate::{
 pub fn routes(project: &str) -> Vec<String> {
     let project = escape(project);
     let absent = "01920000-0000-7000-8000-000000000000";
-    [
-        "/runs".to_owned(),
-        format!("/runs/{absent}"),
-        format!("/runs/{absent}/tests/a"),
-        format!("/runs/{absent}/failures"),
-        "/errors".to_owned(),
-        format!("/errors/{}", "0".repeat(32)),
-        "/tests/a%2Fb".to_owned(),
-        "/tests/a%2Fb/status".to_owned(),
-        "/flaky".to_owned(),
-        "/settings".to_owned(),
-        "/branches".to_owned(),
-    ]
-    .iter()
-    .map(|rest| format!("/projects/{project}{rest}"))
-    .chain(["/projects".to_owned()])
-    .collect()
+    let paths = hostile::routes().into_iter().map(|route| {
+        route
+            .path
+            .replace("{projectId}", &project)
+            .replace("{runId}", absent)
+            .replace("{commitSha}", "c0ffee")
+            .replace("{testName}", "a%2Fb")
+            .replace("{fingerprint}", &"0".repeat(32))
+    });
+    paths.collect()
 }
 
 /// Checks every refusal. `standard` and `foreign` have runs, `free` has none.
@@ -254,7 +248,12 @@ fn methods(comparison: &mut Comparison, stack: &Stack, organization: &Organizati
             unauthorized(comparison, &format!("{path} ({method})"), &answer, "missing_key");
         }
         let (get, head) = (client.get(&path), client.ask("HEAD", &path, &[]));
-        comparison.holds(get.status == head.status && head.body.is_empty(), || {
+        let headers = |answer: &Response| {
+            ["content-length", "content-type", "cache-control", "etag", "vary"]
+                .map(|name| answer.header(name).map(str::to_owned))
+        };
+        let is_same = get.status == head.status && headers(&get) == headers(&head);
+        comparison.holds(is_same && head.body.is_empty(), || {
             format!(
                 "HEAD {path}: {} with {} bytes, GET {}",
                 head.status,

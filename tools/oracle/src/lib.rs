@@ -27,10 +27,8 @@
 
 pub mod analyze;
 pub mod badinput;
-pub mod caching;
 pub mod checks;
 pub mod clock;
-pub mod commands;
 pub mod comparison;
 pub mod dice;
 pub mod generated_world;
@@ -42,15 +40,8 @@ pub mod importer;
 pub mod keys;
 pub mod lifetimes;
 pub mod limit;
-pub mod names;
 pub mod oracle;
-pub mod paging;
 pub mod playwright;
-pub mod providers;
-pub mod retention;
-pub mod scripted;
-pub mod shards;
-pub mod small;
 pub mod stack;
 pub mod texts;
 pub mod world;

@@ -9,7 +9,8 @@ use crate::{
     comparison::ANY,
     texts,
     world::{
-        Attempt, ExpectedTest, Fault, Plan, Project, ReportSource, Run, UNEXPECTED_PASS_CLASS, is_failure,
+        Attempt, ExpectedTest, Fault, Plan, Project, ReportSource, Run, Shard, UNEXPECTED_PASS_CLASS,
+        is_failure,
     },
 };
 
@@ -38,22 +39,21 @@ pub fn counts(tests: &[ExpectedTest]) -> Value {
 
 /// The outcome of a run.
 pub fn outcome(run: &Run) -> Outcome {
-    let failed = run.shards.iter().any(|shard| shard_failed(run, shard.index));
-    if failed {
+    if (0..run.shards.len()).any(|shard| shard_failed(run, shard)) {
         Outcome::Failed
-    } else if run.incomplete() || run.shards.iter().any(crate::world::Shard::interrupted) {
+    } else if run.incomplete() || run.shards.iter().any(Shard::interrupted) {
         Outcome::Unknown
     } else {
         Outcome::Passed
     }
 }
 
-fn shard_failed(run: &Run, index: u32) -> bool {
-    let is_of_shard = |place: usize| run.shards[place].index == index;
-    let tests = run.tests();
-    let mut parts = run.shards.iter().filter(|part| part.index == index);
-    parts.any(|part| !part.errors.is_empty())
-        || tests.iter().any(|test| is_of_shard(test.shard) && test.failed())
+fn shard_failed(run: &Run, shard: usize) -> bool {
+    !run.shards[shard].errors.is_empty()
+        || run.shards[shard]
+            .cases
+            .iter()
+            .any(|case| case.stored(shard).failed())
 }
 
 /// The visible runs of a plan, newest first.
@@ -90,7 +90,7 @@ pub fn run_row(run: &Run) -> Value {
         "finishedAt": clock::text(run.ended()),
         "durationMs": run.ran_ms(),
         "counts": counts(&run.tests()),
-        "shards": run.expected.map(|expected| json!({"received": run.by_shard().len(), "expected": expected})),
+        "shards": run.expected.map(|expected| json!({"received": run.shards.len(), "expected": expected})),
     })
 }
 
@@ -135,22 +135,20 @@ fn shards(run: &Run) -> Value {
     let Some(expected) = run.expected else {
         return Value::Null;
     };
-    let received: Vec<Value> = run
-        .by_shard()
+    let mut received: Vec<(usize, &Shard)> = run.shards.iter().enumerate().collect();
+    received.sort_by_key(|(_, shard)| shard.index);
+    let received: Vec<Value> = received
         .into_iter()
-        .map(|(index, parts)| {
-            let interrupted = parts.iter().any(|part| part.interrupted());
-            let status = if shard_failed(run, index) {
-                json!("failed")
-            } else if interrupted {
-                Value::Null
-            } else {
-                json!("passed")
+        .map(|(place, shard)| {
+            let status = match (shard_failed(run, place), shard.interrupted()) {
+                (true, _) => json!("failed"),
+                (false, true) => Value::Null,
+                (false, false) => json!("passed"),
             };
             json!({
-                "runId": parts[0].id,
-                "index": index,
-                "runState": if interrupted { "interrupted" } else { "completed" },
+                "runId": shard.id,
+                "index": shard.index,
+                "runState": if shard.interrupted() { "interrupted" } else { "completed" },
                 "status": status,
             })
         })

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
     net::SocketAddr,
     process::{Command, Stdio},
 };
@@ -66,6 +65,11 @@ impl Stack {
         stack
     }
 
+    /// Another server over the same database.
+    pub fn another_server(&self, settings: &[(&str, &str)]) -> Server {
+        Server::start_with(&self.url, &[&[("RUST_LOG", "warn")], settings].concat())
+    }
+
     /// The address of the API on the server without a limit.
     pub fn address(&self) -> SocketAddr {
         self.server().client().address()
@@ -75,53 +79,34 @@ impl Stack {
         self.server.as_ref().expect("only the first world is not served")
     }
 
-    /// Another server over the same database.
-    pub fn another_server(&self, settings: &[(&str, &str)]) -> Server {
-        Server::start_with(&self.url, &[&[("RUST_LOG", "warn")], settings].concat())
-    }
-
     /// Runs `assay` with these arguments and variables.
-    pub fn assay(
-        &self,
-        arguments: &[String],
-        variables: &BTreeMap<String, String>,
-        input: &[u8],
-    ) -> CommandOutput {
+    pub fn assay(&self, arguments: &[String], variables: &BTreeMap<String, String>) -> CommandOutput {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut command: Command = self.cli.command(&arguments);
-        let mut child = command
+        let output = command
             .env("HOME", self.folder.path())
             .env("RUST_LOG", "warn")
             .envs(variables)
             .current_dir(self.folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .stdin(Stdio::null())
+            .output()
             .expect("assay starts");
-        // A command that reads no input may have exited already.
-        let _sent = child.stdin.take().unwrap().write_all(input);
-        let output = child.wait_with_output().unwrap();
-        CommandOutput {
-            status: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        CommandOutput::from(output)
     }
 
-    /// Runs `assay … --json`, which must succeed, and parses its output.
-    pub fn run_json(&self, arguments: &[&str]) -> Value {
-        let output = self.command(arguments);
-        assert_eq!(output.status, 0, "assay {arguments:?}: {}", output.err);
-        serde_json::from_str(&output.out)
-            .unwrap_or_else(|_| panic!("assay {arguments:?} printed {}", output.out))
-    }
-
-    /// Runs `assay … --json` without variables or input.
+    /// Runs `assay-admin`.
     pub fn command(&self, arguments: &[&str]) -> CommandOutput {
-        let mut all: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        all.push("--json".to_owned());
-        self.assay(&all, &BTreeMap::new(), b"")
+        CommandOutput::from(self.cli.command(arguments).output().expect("assay-admin starts"))
+    }
+
+    /// The database.
+    pub fn database(&self) -> &TestDatabase {
+        self.database.as_ref().expect("a world has its own database")
+    }
+
+    /// Runs `assay-admin … --json`, which must succeed, and parses its output.
+    pub fn run_json(&self, arguments: &[&str]) -> Value {
+        self.cli.json(arguments)
     }
 
     /// Runs `assay-notify` once with a target for all projects and events.
@@ -136,11 +121,6 @@ impl Stack {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The database, for changes that no command can make, such as an expired key.
-    pub fn database(&self) -> &TestDatabase {
-        self.database.as_ref().expect("this stack created its database")
-    }
-
     /// The database alone.
     pub fn into_database(self) -> TestDatabase {
         self.database.expect("this stack created its database")
@@ -149,5 +129,15 @@ impl Stack {
     /// The server's log.
     pub fn log(&self) -> String {
         self.server().log()
+    }
+}
+
+impl From<std::process::Output> for CommandOutput {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 }

@@ -82,7 +82,7 @@ pub struct Run {
     pub suite: Option<String>,
     /// The expected number of shards; none for a run that is not sharded.
     pub expected: Option<u32>,
-    /// The parts that arrived, in order of arrival: shards, and later attempts of them.
+    /// The shards that arrived, in order of arrival.
     pub shards: Vec<Shard>,
 }
 
@@ -92,8 +92,6 @@ pub struct Shard {
     /// From the importer's output.
     pub id: String,
     pub index: u32,
-    /// The attempt of the command that sent it, from 1. Several attempts of one shard are its parts.
-    pub attempt: u32,
     pub started: i64,
     pub duration: i64,
     pub cases: Vec<Case>,
@@ -207,27 +205,6 @@ impl ExpectedTest {
         self.lengths.iter().copied().max().expect("at least one")
     }
 
-    /// Adds a later attempt of the test's job: its first execution goes on with one that failed, if there is one.
-    fn go_on(&mut self, later: &Self) {
-        let mut executions: Vec<Vec<Attempt>> =
-            self.executions().into_iter().map(<[Attempt]>::to_vec).collect();
-        for attempts in later.executions() {
-            let open = executions.iter_mut().find(|execution| is_open(execution));
-            match open {
-                Some(execution) => execution.extend_from_slice(attempts),
-                None => executions.push(attempts.to_vec()),
-            }
-        }
-        executions.sort_by_key(|execution| severity(execution[final_place(execution)].status));
-        let last = executions.last().expect("at least one");
-        let started = last[final_place(last)].started;
-        if later.attempts.iter().any(|attempt| attempt.started == started) {
-            self.shard = later.shard;
-        }
-        self.lengths = executions.iter().map(Vec::len).collect();
-        self.attempts = executions.into_iter().flatten().collect();
-    }
-
     pub fn last(&self) -> &Attempt {
         let last = *self.executions().last().expect("at least one");
         &last[final_place(last)]
@@ -263,21 +240,6 @@ impl ExpectedTest {
 fn final_place(execution: &[Attempt]) -> usize {
     let ran = |attempt: &Attempt| !matches!(attempt.status, "skipped" | "interrupted");
     execution.iter().rposition(ran).unwrap_or(execution.len() - 1)
-}
-
-/// Whether a later attempt goes on with an execution.
-fn is_open(execution: &[Attempt]) -> bool {
-    let status = execution[final_place(execution)].status;
-    is_failure(status) || status == "interrupted"
-}
-
-fn severity(status: &str) -> u8 {
-    match status {
-        "skipped" => 0,
-        "interrupted" => 1,
-        "passed" => 2,
-        _ => 3,
-    }
 }
 
 pub fn is_failure(status: &str) -> bool {
@@ -392,36 +354,11 @@ impl Run {
             .expect("at least one shard")
     }
 
-    /// The tests, each with the executions of all attempts of its shard.
+    /// The tests of all shards.
     pub fn tests(&self) -> Vec<ExpectedTest> {
-        let mut parts: Vec<(usize, &Shard)> = self.shards.iter().enumerate().collect();
-        parts.sort_by_key(|(_, part)| part.attempt);
-        let mut tests: Vec<ExpectedTest> = Vec::new();
-        for (place, part) in parts {
-            for case in &part.cases {
-                let new = case.stored(place);
-                let earlier = tests.iter_mut().find(|test| {
-                    let index = self.shards[test.shard].index;
-                    part.attempt > 1
-                        && index == part.index
-                        && (&test.name, &test.file) == (&new.name, &new.file)
-                });
-                match earlier {
-                    Some(test) => test.go_on(&new),
-                    None => tests.push(new),
-                }
-            }
-        }
-        tests
-    }
-
-    /// The parts of each shard, by its index.
-    pub fn by_shard(&self) -> std::collections::BTreeMap<u32, Vec<&Shard>> {
-        let mut shards: std::collections::BTreeMap<u32, Vec<&Shard>> = Default::default();
-        for part in &self.shards {
-            shards.entry(part.index).or_default().push(part);
-        }
-        shards
+        let shards = self.shards.iter().enumerate();
+        let tests = shards.flat_map(|(place, shard)| shard.cases.iter().map(move |case| case.stored(place)));
+        tests.collect()
     }
 
     /// The time in which a part ran.
@@ -453,6 +390,6 @@ impl Run {
 
     pub fn incomplete(&self) -> bool {
         self.expected
-            .is_some_and(|expected| (self.by_shard().len() as u32) < expected)
+            .is_some_and(|expected| (self.shards.len() as u32) < expected)
     }
 }

@@ -1,9 +1,6 @@
 //! `assay-admin import`: stores the test report of a run.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use assay_cli_local::sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
@@ -200,15 +197,13 @@ fn prepare(
     let format = format.0;
     let (ci, job_started_at) = args.report.ci(&environment::variable);
     let checkout = Checkout::of(root.as_deref(), &ci)?;
-    let sources = files::read(global.json, &args.paths, format)?;
+    let sources = files::read(progress::terminal(global.json), &args.paths, format)?;
     let files = Files::of(&sources);
     let known_files = checkout.known_files(format, &sources);
     let parsing = progress::spinner(
         global.json,
         format!("parsing {}", output::count(u64::try_from(sources.len())?, "file")),
     );
-    let count = sources.len();
-    let began = Instant::now();
     let mut options = Options {
         clocks: clocks::clocks(now),
         retries_as_attempts: args.report.retries_as_attempts,
@@ -225,7 +220,6 @@ fn prepare(
         PartialReport { report, unread } = assay_reports::read_readable(&sources, &options)?;
     }
     drop(sources);
-    progress::rate(global.json, count, report.tests.len(), began.elapsed());
     let flags = Flags::from(run);
     let arrival = Arrival {
         files,

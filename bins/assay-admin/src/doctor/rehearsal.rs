@@ -8,8 +8,8 @@ use assay_domain::{
     decision::{DecisionError, GateDecision, GateOutcome},
     execution::Executions,
     id::{KeyId, OrganizationId, ProjectId, SessionId},
-    ingest::{IngestKeys, Upload},
-    key::KeyHash,
+    ingest::{IngestKeys, IngestTerms, Upload},
+    key::{KeyHash, NewKey},
     owners::OwnersFile,
     page::PerPage,
     period::{Days, Period},
@@ -22,8 +22,9 @@ use assay_domain::{
     settings::ChatEvent,
     signature::{Category, ErrorClass, SignatureQuery, SignatureSort},
     store::{
-        Attempt as Delivery, EndedSessions as _, MessageKey, MessageKind, NewMessage, Outbox as _,
-        ReadKeys as _, RecordError, Recorder as _, Store as _, StoreError,
+        Administration as _, Attempt as Delivery, EndedSessions as _, MessageKey, MessageKind, NameError,
+        NewMessage, Outbox as _, ProjectChange, ReadKeys as _, RecordError, Recorder as _, Store as _,
+        StoreError,
     },
     test::{FileSelector, ShownAs, TestName, TestSelector},
     timestamp::Timestamp,
@@ -69,15 +70,19 @@ pub(crate) fn check(inspection: &mut Inspection, checked: &Checked<'_>) -> Resul
             check.with_finding(Status::Fail, grant.clone(), advice)
         }));
     }
-    let project = inspection.smallest_project()?;
-    let Some(of) = project.filter(|_| is_of_group) else {
-        return Ok(Check::ok(CHECK, "the programs' groups have every right"));
+    let of_groups = Check::ok(CHECK, "the programs' groups have every right");
+    let (refused, tried) = if is_of_group {
+        let Some(of) = inspection.smallest_project()? else {
+            return Ok(of_groups);
+        };
+        let tried = format!("{} may do everything that it must do", groups.join(", "));
+        (rehearse(checked, &groups, of)?, Check::ok(CHECK, tried))
+    } else if inspection.rights(&[])?.iter().any(|role| role.administers) {
+        let tried = "the programs' groups have every right, and this login may administer";
+        (administer(checked)?, Check::ok(CHECK, tried))
+    } else {
+        return Ok(of_groups);
     };
-    let refused = rehearse(checked, &groups, of)?;
-    let tried = Check::ok(
-        CHECK,
-        format!("{} may do everything that it must do", groups.join(", ")),
-    );
     Ok(refused
         .into_iter()
         .fold(tried, |check, (work, error)| match &error {
@@ -99,12 +104,8 @@ pub(crate) fn check(inspection: &mut Inspection, checked: &Checked<'_>) -> Resul
 /// A piece of work that failed.
 type Refused = (&'static str, StoreError);
 
-/// Does the work of these groups in a project.
-fn rehearse(
-    checked: &Checked<'_>,
-    groups: &[String],
-    (organization, project): (OrganizationId, ProjectId),
-) -> Result<Vec<Refused>, StoreError> {
+/// Connects with a transaction that is rolled back.
+fn connect(checked: &Checked<'_>) -> Result<Database, StoreError> {
     let options = PoolOptions {
         size: 1,
         rolls_back: true,
@@ -112,8 +113,107 @@ fn rehearse(
         lock_round: LONGEST,
         ..checked.options
     };
+    Database::connect(checked.url, options)
+}
+
+/// Makes, changes and deletes an organization with a project and keys, and prunes, as the owner of the tables does.
+fn administer(checked: &Checked<'_>) -> Result<Vec<Refused>, StoreError> {
+    let (database, now) = (connect(checked)?, (checked.clock)());
+    let named = |error| match error {
+        NameError::Store(error) => error,
+        other @ (NameError::Taken { .. } | NameError::Missing(_)) => StoreError::Failed {
+            doing: "naming something",
+            source: Box::new(other),
+        },
+    };
+    let organization = match database.create_organization(NAME, Plan::Pro, now).map_err(named) {
+        Ok(organization) => organization.id,
+        Err(error) => return Ok(vec![("make an organization", error)]),
+    };
+    let project = match database
+        .create_project(organization, NAME, "main", now)
+        .map_err(named)
+    {
+        Ok(project) => project.id,
+        Err(error) => return Ok(vec![("make a project", error)]),
+    };
+    let key = |number| NewKey {
+        id: KeyId(project.0),
+        hash: KeyHash([number; 32]),
+        prefix: "rolled back".to_owned(),
+        created_at: now,
+    };
+    let change = ProjectChange {
+        stable_branch: Some("trunk".to_owned()),
+        ..ProjectChange::default()
+    };
+    // In 1970 no result is past its retention, so a large database is not pruned here.
+    let prune = || match database.unfinished_deletions()?.projects.is_empty() {
+        true => database
+            .prune(Timestamp::from_unix_ms(0), false, &mut |_| {})
+            .map(drop),
+        false => Ok(()),
+    };
+    let expires_at = now.plus_days(1);
+    let work = [
+        (
+            "change a plan",
+            database.set_plan(organization, Plan::Standard).map(drop),
+        ),
+        (
+            "rename a project",
+            database.rename_project(project, CHECK).map_err(named),
+        ),
+        (
+            "set a project",
+            database
+                .set_project(project, &change, checked.judge, now)
+                .map(drop),
+        ),
+        (
+            "make a read key",
+            database
+                .create_read_key(organization, &key(0), expires_at)
+                .map(drop),
+        ),
+        (
+            "revoke a key",
+            database.revoke_key(KeyId(project.0), now).map(drop),
+        ),
+        (
+            "delete a key",
+            database.delete_key(KeyId(project.0), now).map(drop),
+        ),
+        (
+            "make an ingest key",
+            database
+                .create_ingest_key(project, &key(1), &IngestTerms::default())
+                .map(drop),
+        ),
+        ("prune", prune()),
+        (
+            "delete an organization",
+            database
+                .delete_organization(organization, now, &mut |_| {})
+                .map(drop),
+        ),
+    ];
+    Ok(refusals(work))
+}
+
+fn refusals(work: impl IntoIterator<Item = (&'static str, Result<(), StoreError>)>) -> Vec<Refused> {
+    let refused = |(work, outcome): (_, Result<(), StoreError>)| outcome.err().map(|error| (work, error));
+    work.into_iter().filter_map(refused).collect()
+}
+
+/// Does the work of these groups in a project.
+fn rehearse(
+    checked: &Checked<'_>,
+    groups: &[String],
+    (organization, project): (OrganizationId, ProjectId),
+) -> Result<Vec<Refused>, StoreError> {
     let rehearsal = Rehearsal {
-        database: Database::connect(checked.url, options)?,
+        database: connect(checked)?,
         organization,
         project,
         judge: checked.judge,
@@ -141,10 +241,7 @@ fn rehearse(
     if is_of("assay_notifier") {
         work.push(("send messages", rehearsal.send()));
     }
-    Ok(work
-        .into_iter()
-        .filter_map(|(work, outcome)| outcome.err().map(|error| (work, error)))
-        .collect())
+    Ok(refusals(work))
 }
 
 /// A transaction that is rolled back, and what it is about.

@@ -209,7 +209,7 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
                 number(results.unsound, "block"),
                 results.example.unwrap_or_default()
             ),
-            "restore the table result_block from a backup, or import the reports again",
+            "restore the table result_block from a backup, or import the run's reports again with --replace",
         );
     }
     if attempts.unsound > 0 {
@@ -220,14 +220,14 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
                 number(attempts.unsound, "attempt"),
                 attempts.example.unwrap_or_default()
             ),
-            "restore the table attempt from a backup, or import the reports again",
+            "restore the table attempt from a backup, or import the run's reports again with --replace",
         );
     }
     if errors.unsound > 0 {
         check = check.with_finding(
             Status::Fail,
             format!("the errors of {} are missing", number(errors.unsound, "attempt")),
-            "restore the table attempt_texts from a backup, or import the reports again",
+            "restore the table attempt_texts from a backup",
         );
     }
     Ok(check)

@@ -287,22 +287,6 @@ fn a_command_whose_effect_is_still_missing_prints_that() {
 }
 
 #[test]
-fn a_new_ingest_key_is_shown_with_the_commands_that_use_it() {
-    let world = World::without_key();
-    let create = ["key", "create-ingest", "--project", "web"];
-    for arguments in [&create[..], &["key", "create-ingest", "--help"]] {
-        let output = world.cli.run(arguments);
-        assert!(output.status.success(), "{}", stderr_text(&output));
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            text.contains("ASSAY_INGEST_KEY") && text.contains("`assay upload`"),
-            "{text}"
-        );
-        assert!(!text.contains(" yet"), "{text}");
-    }
-}
-
-#[test]
 fn keys_of_both_kinds_can_be_renamed() {
     let world = World::without_key();
     let read = world

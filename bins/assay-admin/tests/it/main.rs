@@ -14,7 +14,6 @@ use assay_testkit::{pty, timed_junit as junit};
 mod administration;
 mod doctor;
 mod export;
-mod hostile;
 mod import;
 mod private;
 mod prune;

@@ -158,12 +158,12 @@ impl Month {
         (place, rest)
     }
 
-    /// Counts what a sentence says. `broken` are the tests that its message says broke, `told` those that were told broken
-    /// and not told repaired. Returns the failing tests that it speaks of, if it says that they broke.
+    /// Counts what a sentence says. `broken` are the tests that its message says broke, `reported` those that earlier messages called
+    /// broken and none called repaired. Returns the failing tests that it speaks of, if it says that they broke.
     fn recount(
         &self,
         stored: usize,
-        (broken, told): (&BTreeSet<usize>, &BTreeSet<usize>),
+        (broken, reported): (&BTreeSet<usize>, &BTreeSet<usize>),
         group: &Value,
     ) -> Option<BTreeSet<usize>> {
         let sentence = group["sentence"].as_str().unwrap();
@@ -210,16 +210,16 @@ impl Month {
                 .strip_prefix(": ")
                 .and_then(|rest| number(rest.split(' ').next()?));
             assert_eq!(repaired.unwrap_or(0), listed);
-            let repaired = told.iter().filter(|test| !run.failed.contains_key(test));
+            let repaired = reported.iter().filter(|test| !run.failed.contains_key(test));
             let (of_flaky, others): (Vec<&usize>, Vec<&usize>) =
                 repaired.partition(|test| flaky.contains(*test));
             // A test that was judged flaky meanwhile is not called repaired.
             let least = others.len();
             assert!(
                 (least..=least + of_flaky.len()).contains(&listed),
-                "{told:?} broke"
+                "{reported:?} broke"
             );
-            assert!(named.is_subset(told));
+            assert!(named.is_subset(reported));
             assert!(named.iter().all(|test| !run.failed.contains_key(test)));
             return None;
         }
@@ -337,7 +337,7 @@ impl Run {
 }
 
 #[test]
-fn a_month_tells_each_breakage_at_once_and_no_message_has_a_number_that_is_wrong() {
+fn each_breakage_of_a_month_has_a_message_at_once_and_no_message_has_a_wrong_number() {
     let results: Vec<_> = thread::scope(|scope| {
         let projects: Vec<_> = (0..3).map(|seed| scope.spawn(move || of_project(seed))).collect();
         projects
@@ -385,8 +385,8 @@ fn of_project(seed: u64) -> (usize, usize, usize, Vec<String>) {
     let month = Month::generate(17 + seed);
     let sent = month.play(&store, project.id, name);
     let mut wrong = Vec::new();
-    let mut told: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    // The tests that were told broken and not told repaired.
+    let mut reported: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    // The tests that messages called broken, and none called repaired.
     let mut of_broken = BTreeSet::new();
     for (stored, content) in &sent {
         let headline = content["headline"].as_str().unwrap();
@@ -447,18 +447,18 @@ fn of_project(seed: u64) -> (usize, usize, usize, Vec<String>) {
             let error = group["error"]
                 .as_str()
                 .and_then(|error| month.planted.get_key_value(error));
-            let is_told =
+            let is_reported =
                 |_: &_| says_broke(group) || group["sentence"].as_str().unwrap().contains("a new error");
-            if let Some((error, _)) = error.filter(is_told) {
-                told.entry(error).or_default().push(*stored - 1);
+            if let Some((error, _)) = error.filter(is_reported) {
+                reported.entry(error).or_default().push(*stored - 1);
             }
         }
     }
     for (error, first) in &month.planted {
-        let at = told.get(error.as_str()).cloned().unwrap_or_default();
+        let at = reported.get(error.as_str()).cloned().unwrap_or_default();
         if at != [*first] {
             wrong.push(format!(
-                "{name}: {error:?} began in run {} and is told after {at:?}",
+                "{name}: {error:?} began in run {} and is in the messages after {at:?}",
                 first + 1
             ));
         }

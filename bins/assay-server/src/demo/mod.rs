@@ -24,7 +24,7 @@ use assay_domain::{
     timestamp::{DAY_MS, Timestamp},
 };
 use assay_flakiness::Engine;
-use assay_ingest::{Arrival, Files, Flags};
+use assay_ingest::{Arrival, Files, Flags, UploadField};
 use assay_reports::{Options, SourceFile, ci::CiContext};
 use include_dir::{Dir, include_dir};
 
@@ -71,8 +71,8 @@ pub(crate) struct Demo {
 pub(crate) struct Rerun {
     /// The report, in the private database's folder.
     pub(crate) report: PathBuf,
-    /// The fields of an upload that name its run and shard, and their values.
-    pub(crate) fields: Vec<(&'static str, String)>,
+    /// The fields that name its run and shard, and their values.
+    pub(crate) fields: Vec<(UploadField, String)>,
 }
 
 /// Loads the samples with times in the last fourteen days, and creates a read key or reuses that of an earlier start.
@@ -178,21 +178,21 @@ fn rerun(project: &SampleProject, folder: &Path, now: Timestamp) -> anyhow::Resu
         return Ok(None);
     };
     let fields = [
-        ("runKey", Some(import.run_key.clone())),
-        ("suite", Some(import.suite.clone())),
-        ("shard", Some(shard)),
-        ("attempt", Some("2".to_owned())),
-        ("branch", Some(import.branch.clone())),
-        ("commit", Some(import.commit.clone())),
-        ("testedRevision", import.tested_revision.clone()),
-        ("root", import.root.clone()),
-        ("startedAt", Some(now.to_string())),
+        (UploadField::RunKey, Some(import.run_key.clone())),
+        (UploadField::Suite, Some(import.suite.clone())),
+        (UploadField::Shard, Some(shard)),
+        (UploadField::Attempt, Some("2".to_owned())),
+        (UploadField::Branch, Some(import.branch.clone())),
+        (UploadField::Commit, Some(import.commit.clone())),
+        (UploadField::TestedRevision, import.tested_revision.clone()),
+        (UploadField::Root, import.root.clone()),
+        (UploadField::StartedAt, Some(now.to_string())),
     ];
     Ok(Some(Rerun {
         report: write_report(folder, report)?,
         fields: fields
             .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
+            .filter_map(|(field, value)| Some((field, value?)))
             .collect(),
     }))
 }

@@ -16,7 +16,7 @@ const COMPLETIONS: &str = "completions";
 const MAN: &str = "man";
 
 /// The command line: the configuration's flags in groups, and the flags that only print.
-pub(crate) fn command() -> Command {
+fn command() -> Command {
     let completions = Arg::new(COMPLETIONS)
         .long(COMPLETIONS)
         .value_name("SHELL")
@@ -33,6 +33,26 @@ pub(crate) fn command() -> Command {
         })
         .arg(completions.help_heading("This program"))
         .arg(man.help_heading("This program"))
+}
+
+/// The option that shows all options.
+const ALL: &str = "help-all";
+
+/// The command line whose help shows the common options alone, unless `is_all`.
+pub(crate) fn shortened(is_all: bool) -> Command {
+    let all = Arg::new(ALL).long(ALL).action(ArgAction::HelpLong);
+    let all = all.help("Show all options, also the rare ones");
+    command()
+        .mut_args(|arg| match !is_all && is_rare(arg.get_id().as_str()) {
+            true => arg.hide(true),
+            false => arg,
+        })
+        .arg(all)
+}
+
+/// Whether few installations set an option: the limits of uploads and the sizes of pools.
+fn is_rare(id: &str) -> bool {
+    heading(id) == Some("Uploads") || ["pool_size", "workers", "answer_memory_mib"].contains(&id)
 }
 
 /// The heading of an argument in the help.

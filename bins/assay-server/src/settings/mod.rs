@@ -1,4 +1,4 @@
-//! The server's settings: each an environment variable and a flag. [`command()`] is the command line, [`Config`] its
+//! The server's settings: each an environment variable and a flag. [`shortened()`] is the command line, [`Config`] its
 //! values, which are checked together.
 
 mod address;
@@ -10,7 +10,7 @@ mod public_url;
 mod upload_limits;
 
 pub(crate) use address::{Address, Place};
-pub(crate) use command::{command, print, with_usage};
+pub(crate) use command::{print, shortened, with_usage};
 pub(crate) use config::{Config, Sizes};
 pub(crate) use health::check_health;
 pub(crate) use limits::Limits;

@@ -128,7 +128,7 @@ fn every_answer_is_that_of_plain_postgres() {
     let plain = TestDatabase::new();
     let now = clock::now();
     let side = |cli: &str, server: &str| Side {
-        world: import(&Stack::at(cli), now, usize::MAX),
+        world: import(&Stack::at(cli), now),
         cli: Cli::new(cli),
         server: Server::start_with(server, &[("ASSAY_RATE_LIMIT", "0")]),
         ids: Ids {

@@ -29,7 +29,6 @@ mod postgres;
 mod quiet;
 mod raw;
 mod server;
-mod shards;
 mod shutdown;
 mod snapshot;
 mod soak;

@@ -1,10 +1,10 @@
-//! Many imports into one project: with few connections, beside a frozen one, and during a restart of the database.
+//! Many imports into one project: with few connections, and during a restart of the database.
 
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Output, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use assay_testkit::{Cli, stderr_text, wait_until};
@@ -122,49 +122,6 @@ fn every_command_waits_for_a_free_connection() {
     assert!(output.status.success(), "{:?}", lines.collect::<Vec<_>>());
     assert!(!output.stdout.is_empty());
     shared(&world).execute(&format!("DROP ROLE {role}"));
-}
-
-#[test]
-fn a_frozen_import_that_holds_the_lock_is_ended_by_postgres_and_stored_once_it_is_thawed() {
-    let _alone = quiet::alone();
-    let world = World::new();
-    let database = shared(&world);
-    // The default is a minute. A shorter limit of the database is kept.
-    let limit = "ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''2s''";
-    let mut lock = database.connection();
-    database.execute(&format!(
-        "DO $$ BEGIN EXECUTE format('{limit}', current_database()); END $$"
-    ));
-    lock.batch_execute(LOCK).unwrap();
-    let frozen = spawn(&mut world.import_command(&Report::whole(1, 50, 20)));
-    wait_until("the import waits for the lock", || {
-        database.text(WAITING).as_deref() == Some("1")
-    });
-    signal("STOP", &frozen);
-    lock.batch_execute("COMMIT").unwrap();
-    let began = Instant::now();
-    let mut next = spawn(&mut world.import_command(&Report::whole(2, 50, 10)));
-    // The default limit would end the frozen import after this wait.
-    wait_until(
-        "the next import ends, so the frozen one no longer holds the lock",
-        || next.try_wait().unwrap().is_some(),
-    );
-    succeeded(next);
-    let took = began.elapsed();
-    assert!(
-        took > Duration::from_secs(1),
-        "the frozen import did not hold the lock: {took:?}"
-    );
-    signal("CONT", &frozen);
-    succeeded(frozen);
-    assert_eq!(world.get("/runs?days=90")["total"], 2);
-    assert_rebuilt_is_the_same(&world);
-}
-
-fn signal(name: &str, child: &Child) {
-    let id = child.id().to_string();
-    let status = Command::new("kill").args([&format!("-{name}"), &id]).status();
-    assert!(status.unwrap().success());
 }
 
 #[test]

@@ -3,7 +3,6 @@
 mod answers;
 mod local_runs;
 mod protocol;
-mod sizes;
 
 use std::time::Instant;
 

@@ -158,43 +158,28 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
         changed.to_string()
     };
     let many: Value = vec![excused(); 201].into();
-    for (body, status, expected, named) in [
-        (String::new(), 400, "invalid_parameter", "the body"),
-        ("[".to_owned(), 400, "invalid_parameter", "the body"),
+    for (body, named) in [
+        (String::new(), "the body"),
+        ("[".to_owned(), "the body"),
         (
             changed(&|decision| decision["runId"] = "seven".into()),
-            400,
-            "invalid_parameter",
             "the body",
         ),
         (
             changed(&|decision| decision["outcome"] = "mine".into()),
-            400,
-            "invalid_parameter",
             "clean, excused, rerun, blocked",
         ),
         (
             changed(&|decision| decision["outcome"] = "clean".into()),
-            400,
-            "invalid_parameter",
             "failed",
         ),
-        (
-            changed(&|decision| decision["failed"] = 2.into()),
-            400,
-            "invalid_parameter",
-            "excused",
-        ),
+        (changed(&|decision| decision["failed"] = 2.into()), "excused"),
         (
             changed(&|decision| decision["excused"][0]["mine"] = 2.into()),
-            400,
-            "invalid_parameter",
             "mine",
         ),
         (
             changed(&|decision| decision["excused"][0]["reason"] = "x".repeat(1_001).into()),
-            400,
-            "invalid_parameter",
             "reason",
         ),
         (
@@ -202,27 +187,26 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
                 decision["failed"] = 201.into();
                 decision["excused"] = many.clone();
             }),
-            400,
-            "invalid_parameter",
             "at most 200",
         ),
         (
             changed(&|decision| decision["excused"][0]["testName"] = "cart > pays twice".into()),
-            422,
-            "unknown_test",
             "cart > pays twice",
         ),
         (
             changed(&|decision| decision["excused"][0]["reason"] = "x".repeat(1 << 20).into()),
-            413,
-            "too_large",
             "1 MiB",
         ),
     ] {
         let answer = ingest.post(PATH, &ingest.key, &[], body.as_bytes());
+        let expected = match named {
+            "cart > pays twice" => (422, "unknown_test"),
+            "1 MiB" => (413, "too_large"),
+            _ => (400, "invalid_parameter"),
+        };
         assert_eq!(
             (answer.status, code(&answer).as_str()),
-            (status, expected),
+            expected,
             "{named}: {}",
             answer.text()
         );

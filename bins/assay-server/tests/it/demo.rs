@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use assay_testkit::{Client, Server, TestDatabase, program, wait_until, wire::escape};
+use assay_testkit::{Client, Server, TestDatabase, free_address, program, wait_until, wire::escape};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{agents, private::Private};
 
@@ -57,12 +58,55 @@ fn a_start_completes_a_first_start_that_was_killed() {
     assert_eq!(stored, keys.len());
 }
 
+/// A demonstration with all of its listeners.
+struct Demonstration {
+    server: Private,
+    /// What it printed.
+    log: String,
+    front: String,
+    ingest: String,
+    _folder: TempDir,
+}
+
+impl Demonstration {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(program("assay-server"));
+        command.arg("--demo").current_dir(folder.path());
+        let (front, ingest) = (free_address(), free_address());
+        let listeners = [
+            ("ASSAY_FRONT_LISTEN", front.as_str()),
+            ("ASSAY_INGEST_LISTEN", ingest.as_str()),
+        ];
+        let mut server = Private::of(Server::launch(command, &listeners));
+        server.ready();
+        server.wait_for_log("Stop with Ctrl-C.");
+        Self {
+            log: server.log(),
+            server,
+            front,
+            ingest,
+            _folder: folder,
+        }
+    }
+}
+
 #[test]
-fn commands_that_a_demonstration_prints_can_be_pasted() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo"]);
-    server.ready();
-    let greeting = greeted(&server.log());
+fn a_demonstration_does_what_it_prints() {
+    let demo = Demonstration::start();
+    a_demonstration_names_its_reference_and_fits_a_terminal(&demo);
+    commands_that_a_demonstration_prints_can_be_pasted(&demo);
+    a_demonstration_names_the_line_that_gives_its_tools_to_an_agent(&demo);
+    documents_show_answers_of_the_demonstration(&demo);
+    the_samples_show_every_kind_of_answer(&demo);
+    a_demonstration_writes_messages_to_the_file_that_it_names(&demo);
+    // These change its data.
+    the_report_that_a_demonstration_offers_changes_the_flaky_list(&demo);
+    the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build(&demo);
+}
+
+fn commands_that_a_demonstration_prints_can_be_pasted(demo: &Demonstration) {
+    let greeting = greeted(&demo.log);
     assert!(greeting.requests.len() > 3);
     for request in &greeting.requests {
         let script = format!("{}\n{request}", greeting.exports);
@@ -73,21 +117,15 @@ fn commands_that_a_demonstration_prints_can_be_pasted() {
     }
 }
 
-#[test]
-fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program("assay-server"));
-    command.arg("--demo").current_dir(folder.path());
-    let ingest = assay_testkit::free_address();
-    let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
-    server.ready();
-    server.wait_for_log("Stop with Ctrl-C.");
-    let log = server.log();
+fn the_report_that_a_demonstration_offers_changes_the_flaky_list(demo: &Demonstration) {
+    let Demonstration {
+        server, log, ingest, ..
+    } = demo;
     assert!(
         log.contains(&format!("Reports are taken on http://{ingest}.")),
         "{log}"
     );
-    let greeting = greeted(&log);
+    let greeting = greeted(log);
     // The first page, as in the question that the demonstration prints.
     let path = format!("/api/v1/projects/{}/flaky", greeting.project);
     let listed = || -> Vec<String> {
@@ -98,7 +136,7 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
             .collect()
     };
     let before = listed();
-    let answer = pasted(&log, "Send one, which");
+    let answer = pasted(log, "Send one, which");
     assert_eq!(answer["effect"], "added", "{answer}");
     let after = listed();
     assert!(
@@ -127,17 +165,9 @@ fn pasted(log: &str, sentence: &str) -> Value {
     serde_json::from_slice(&sent.stdout).unwrap_or_else(|error| panic!("{error}: {script:?} {sent:?}"))
 }
 
-#[test]
-fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program("assay-server"));
-    command.arg("--demo").current_dir(folder.path());
-    let ingest = assay_testkit::free_address();
-    let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
-    server.ready();
-    server.wait_for_log("Stop with Ctrl-C.");
-    let log = server.log();
-    let greeting = greeted(&log);
+fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build(demo: &Demonstration) {
+    let Demonstration { server, log, .. } = demo;
+    let greeting = greeted(log);
     let runs = format!("/api/v1/projects/{}/runs?perPage=50", greeting.project);
     let sharded = || {
         let runs = server.client().get(&runs, Some(&greeting.key)).json();
@@ -147,7 +177,7 @@ fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build
             .unwrap()
     };
     let before = sharded();
-    let answer = pasted(&log, "Send the report of one shard");
+    let answer = pasted(log, "Send the report of one shard");
     assert_eq!(
         (&answer["effect"], &answer["continues"]),
         (&json!("added"), &json!(true)),
@@ -164,23 +194,12 @@ fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build
     assert_eq!(count(&after, "recovered") - count(&before, "recovered"), 7);
     assert_eq!(after["shards"], before["shards"]);
     // The same command again changes nothing.
-    assert_eq!(
-        pasted(&log, "Send the report of one shard")["effect"],
-        "unchanged"
-    );
+    assert_eq!(pasted(log, "Send the report of one shard")["effect"], "unchanged");
 }
 
-#[test]
-fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program("assay-server"));
-    command.arg("--demo").current_dir(folder.path());
-    let front = assay_testkit::free_address();
-    let mut server = Private::of(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
-    server.ready();
-    server.wait_for_log("Stop with Ctrl-C.");
-    let log = server.log();
-    let key = greeted(&log).key;
+fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent(demo: &Demonstration) {
+    let Demonstration { log, front, .. } = demo;
+    let key = greeted(log).key;
     let line = format!(
         "claude mcp add --transport http assay http://{front}/mcp --header \"Authorization: Bearer {key}\""
     );
@@ -241,12 +260,9 @@ fn without_ids_and_times(value: &mut Value) {
     }
 }
 
-#[test]
-fn documents_show_answers_of_the_demonstration() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo"]);
-    server.ready();
-    let Greeting { key, project, .. } = greeted(&server.log());
+fn documents_show_answers_of_the_demonstration(demo: &Demonstration) {
+    let server = &demo.server;
+    let Greeting { key, project, .. } = greeted(&demo.log);
     let ask = |path: &str| {
         let answer = server
             .client()
@@ -258,7 +274,7 @@ fn documents_show_answers_of_the_demonstration() {
 
     let mut flaky = ask("flaky?perPage=10&explain=true");
     let mut shown = example(include_str!(
-        "../../../../crates/http-api/src/openapi/examples/flaky.json"
+        "../../../../crates/http-api/src/routes/examples/flaky.json"
     ));
     let name = shown["tests"][0]["testName"].clone();
     let tests = flaky["tests"].as_array_mut().unwrap();
@@ -266,7 +282,7 @@ fn documents_show_answers_of_the_demonstration() {
     let path = format!("tests/{}/status", escape(name.as_str().unwrap()));
     let mut verdict = ask(&path);
     let mut shown_verdict = example(include_str!(
-        "../../../../crates/http-api/src/openapi/examples/verdict.json"
+        "../../../../crates/http-api/src/routes/examples/verdict.json"
     ));
     for (answer, shown) in [(&mut flaky, &mut shown), (&mut verdict, &mut shown_verdict)] {
         without_ids_and_times(answer);
@@ -289,12 +305,9 @@ fn documents_show_answers_of_the_demonstration() {
     assert!(compared > 5);
 }
 
-#[test]
-fn the_samples_show_every_kind_of_answer() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo"]);
-    server.ready();
-    let key = greeted(&server.log()).key;
+fn the_samples_show_every_kind_of_answer(demo: &Demonstration) {
+    let server = &demo.server;
+    let key = greeted(&demo.log).key;
     let get = |path: &str| {
         let answer = server.client().get(&format!("/api/v1{path}"), Some(&key));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
@@ -339,20 +352,8 @@ fn the_samples_show_every_kind_of_answer() {
     assert!(recovered > 0 && sharded >= 2);
 }
 
-#[test]
-fn a_demonstration_names_its_reference_and_fits_a_terminal() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program("assay-server"));
-    command.arg("--demo").current_dir(folder.path());
-    let (front, ingest) = (assay_testkit::free_address(), assay_testkit::free_address());
-    let listeners = [
-        ("ASSAY_FRONT_LISTEN", front.as_str()),
-        ("ASSAY_INGEST_LISTEN", ingest.as_str()),
-    ];
-    let mut server = Private::of(Server::launch(command, &listeners));
-    server.ready();
-    server.wait_for_log("Stop with Ctrl-C.");
-    let log = server.log();
+fn a_demonstration_names_its_reference_and_fits_a_terminal(demo: &Demonstration) {
+    let Demonstration { server, log, .. } = demo;
     let greeting = log.split("Assay serves sample data").nth(1).unwrap();
     let greeting = greeting.split("Stop with Ctrl-C.").next().unwrap();
     // An agent's command is one line in every shell, and the folder may have a long path.
@@ -477,18 +478,13 @@ fn everything(server: &Private, key: &str) -> Vec<Value> {
     all
 }
 
-#[test]
-fn a_demonstration_writes_messages_to_the_file_that_it_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut server = Private::start(folder.path(), &["--demo"]);
-    server.ready();
-    server.wait_for_log("Stop with Ctrl-C.");
-    let log = server.log();
+fn a_demonstration_writes_messages_to_the_file_that_it_names(demo: &Demonstration) {
+    let Demonstration { server, log, .. } = demo;
     let line = log.lines().find_map(|line| line.trim().strip_prefix("tail -f '"));
     let file = line.unwrap().strip_suffix('\'').unwrap();
     let messages = || std::fs::read_to_string(file).unwrap_or_default();
     wait_until("a message", || messages().contains("storefront: "));
-    let greeting = greeted(&log);
+    let greeting = greeted(log);
     let settings = server
         .client()
         .get(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use assay_http_api::ROUTES;
 use assay_testkit::{Client, text, wire::escape};
 use serde_json::Value;
 
@@ -19,41 +20,60 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
         answers.push((path, without_times(answer.json()).to_string()));
         answer.json()
     };
-    ask("/projects".to_owned());
-    let below = |path: &str| format!("/projects/{project}{path}");
-    for path in [
-        "/settings",
-        "/branches",
-        "/durations",
-        "/uploads?limit=200",
-        "/flaky?explain=true&perPage=50",
-    ] {
-        ask(below(path));
-    }
-    let runs = ask(below(&format!("/runs?days={days}&perPage=50")));
-    let mut known_paths = BTreeSet::new();
-    for run in runs["runs"].as_array().unwrap() {
-        let run = text(&run["id"]);
-        let detail = ask(below(&format!("/runs/{run}")));
-        for test in detail["tests"].as_array().unwrap() {
-            let name = escape(&text(&test["testName"]));
+    // A route ignores the parameters that it does not take.
+    let query = format!("days={days}&perPage=50&explain=true");
+    let texts = |list: &Value, field: &str| -> BTreeSet<String> {
+        let texts = list.as_array().unwrap().iter();
+        texts
+            .filter_map(|entry| Some(entry[field].as_str()?.to_owned()))
+            .collect()
+    };
+    let runs = ask(format!("/projects/{project}/runs?{query}"))["runs"].take();
+    let errors = ask(format!("/projects/{project}/errors?{query}"))["errors"].take();
+    let (commits, fingerprints) = (texts(&runs, "commitSha"), texts(&errors, "fingerprint"));
+    let runs = texts(&runs, "id").into_iter().map(|run| {
+        let tests = ask(format!("/projects/{project}/runs/{run}"))["tests"].take();
+        let tests = tests.as_array().unwrap().iter().map(|test| {
             // Tests of several files may share a name. An empty file means none.
-            let file = test["filePath"].as_str().unwrap_or_default();
-            let query = format!("filePath={}", escape(file));
-            ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
-            if known_paths.insert(format!("{name}?{query}")) {
-                ask(below(&format!("/tests/{name}?days={days}&{query}")));
-                ask(below(&format!("/tests/{name}/status?{query}")));
+            let file = escape(test["filePath"].as_str().unwrap_or_default());
+            (escape(&text(&test["testName"])), file)
+        });
+        (run, tests.collect::<BTreeSet<_>>())
+    });
+    let runs: Vec<_> = runs.collect();
+    let tests: BTreeSet<_> = runs.iter().flat_map(|(_, tests)| tests).collect();
+    let of_test = |path: &str, (name, file): &(String, String)| {
+        format!("{}?{query}&filePath={file}", path.replace("{testName}", name))
+    };
+    for route in ROUTES {
+        let path = route.path.replace("{projectId}", project);
+        let plain = |name: &str, values: &BTreeSet<String>| -> Vec<_> {
+            let paths = values.iter().map(|value| path.replace(name, value));
+            paths.map(|path| format!("{path}?{query}")).collect()
+        };
+        let paths = match path.split('{').nth(1) {
+            None if route.path == "/projects" => vec![path],
+            None => vec![format!("{path}?{query}")],
+            Some(rest) if rest.starts_with("commitSha") => plain("{commitSha}", &commits),
+            Some(rest) if rest.starts_with("fingerprint") => plain("{fingerprint}", &fingerprints),
+            Some(rest) if rest.starts_with("testName") => {
+                tests.iter().map(|test| of_test(&path, test)).collect()
             }
+            Some(_) => runs
+                .iter()
+                .flat_map(|(run, tests)| {
+                    let path = path.replace("{runId}", run);
+                    if path.contains("{testName}") {
+                        tests.iter().map(|test| of_test(&path, test)).collect()
+                    } else {
+                        vec![format!("{path}?{query}")]
+                    }
+                })
+                .collect(),
+        };
+        for path in paths {
+            ask(path);
         }
-        ask(below(&format!("/runs/{run}/failures?limit=200")));
-    }
-    let errors = ask(below(&format!("/errors?days={days}&perPage=50")));
-    for error in errors["errors"].as_array().unwrap() {
-        ask(below(&format!(
-            "/errors/{}?days={days}",
-            text(&error["fingerprint"])
-        )));
     }
     answers
 }
@@ -61,7 +81,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
 /// Fields that depend on the request's time are removed.
 fn without_times(mut value: Value) -> Value {
     if let Value::Object(fields) = &mut value {
-        for name in ["from", "to", "now"] {
+        for name in ["from", "to", "now", "before"] {
             fields.remove(name);
         }
         for field in fields.values_mut() {

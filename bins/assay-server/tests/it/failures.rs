@@ -3,6 +3,8 @@
 use assay_testkit::{ServedWorld, text};
 use serde_json::{Value, json};
 
+use crate::gate_decisions::Pages;
+
 /// Twelve runs of main with different code, a rerun of one of them, and two revisions of a branch. The newest revision
 /// has four failures, and its rerun three. This revision broke `adds`, the earlier one broke `mails`, main broke
 /// `gone`, and `wobbles` is flaky.
@@ -76,8 +78,19 @@ fn damage_of_one_run_takes_no_other_answer_away() {
     ] {
         world.database.execute(damage);
         // Another process: the first one has read the results.
-        let server = assay_testkit::Server::start(world.database.url());
-        let get = |path: &str| server.client().get(&world.path(path), Some(&world.key));
+        let pages = Pages::over(world.database.url(), &world.key, &world.project);
+        let get = |path: &str| pages.server.client().get(&world.path(path), Some(&world.key));
+        for path in ["", "/runs", "/tests"] {
+            pages.page(path);
+        }
+        for show in ["", "?show=failed", "?show=all"] {
+            let page = pages.run(&runs[14], show);
+            let says_so = page.contains("are damaged") && page.contains("assay-admin import --replace");
+            assert!(
+                says_so == is_lost && page.contains("bb00c0ff"),
+                "{damage}, {show}: {page}"
+            );
+        }
         for path in &others {
             let answer = get(path);
             assert!(answer.status == 200, "{damage}, {path}: {}", answer.text());

@@ -374,63 +374,6 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
 }
 
 #[test]
-fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
-    let ingest = IngestServer::new();
-    let report = |part: usize| {
-        let own = format!("<testcase classname=\"own\" name=\"{part}\"/>");
-        let shared = if part.is_multiple_of(2) {
-            ""
-        } else {
-            "<failure message=\"m\"/>"
-        };
-        format!(
-            "<testsuite name=\"s\">{own}<testcase classname=\"all\" name=\"x\">{shared}</testcase></testsuite>"
-        )
-    };
-    let fields = [("runKey", "build"), ("branch", "main"), ("commit", "abc")];
-    std::thread::scope(|scope| {
-        for part in 0..8 {
-            let (ingest, report) = (&ingest, report(part));
-            scope.spawn(move || {
-                let sent = ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())]);
-                assert_eq!(sent.status, 201, "{}", sent.text());
-            });
-        }
-    });
-    let runs = ingest.read("/runs");
-    assert_eq!(runs["total"], 1);
-    let run = &runs["runs"][0];
-    assert_eq!(
-        (&run["counts"]["total"], &run["status"]),
-        (&9.into(), &"failed".into())
-    );
-    let id = text(&run["id"]);
-    let detail = ingest.read(&format!("/runs/{id}"));
-    let names = detail["tests"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|test| text(&test["testName"]));
-    let shared = names.into_iter().find(|name| name.ends_with('x')).unwrap();
-    let attempts = ingest.read(&format!(
-        "/runs/{id}/tests/{}",
-        shared.replace(' ', "%20").replace('>', "%3E")
-    ));
-    let statuses: Vec<&str> = attempts["attempts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|attempt| attempt["status"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        statuses.iter().filter(|status| **status == "failed").count(),
-        4,
-        "{statuses:?}"
-    );
-    assert_eq!(statuses.len(), 8);
-}
-
-#[test]
 fn many_shards_at_once_are_all_stored() {
     let ingest = IngestServer::new();
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use assay_testkit::stderr_text;
 use serde_json::Value;
 
 use crate::{
-    gate::{Case, Job, TIMEOUT, ingest, ingest_with, report},
+    gate::{Case, Job, TIMEOUT, ingest, report},
     ingest::IngestServer,
 };
 
@@ -118,85 +118,6 @@ fn a_failure_that_passes_again_is_excused_in_one_job() {
 }
 
 #[test]
-fn a_failure_that_fails_again_is_blocked() {
-    let ingest = ingest();
-    let job = Job::of(&ingest);
-    let broken: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
-    let output = gate(&job, "jest", "f1", &[broken], &["--rerun", "90s"]);
-    let stderr = stderr_text(&output);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    for part in [
-        "Gate: does not pass",
-        "Ran 1 test again, ",
-        "Not excused: this change may have broken it",
-    ] {
-        assert!(stderr.contains(part), "{part}: {stderr}");
-    }
-    let (run, attempts) = newest(&ingest);
-    assert_eq!(run["run"]["status"], "failed");
-    assert_eq!(attempts.len(), calls(&job).len());
-}
-
-/// Sixty tests that passed in every run of main, of which twenty fail together on a branch. Returns what a job says whose
-/// failed tests run again, with this result.
-fn after_mass_failure(passes_again: bool) -> Output {
-    let names: Vec<String> = (0..60).map(|number| format!("page {number} opens")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let ingest = ingest_with(&names);
-    let results = |failed: usize| -> Vec<Case<'_>> {
-        let cases = names.iter().enumerate();
-        cases
-            .map(|(place, name)| (*name, (place < failed).then_some(()).and(TIMEOUT)))
-            .collect()
-    };
-    let again = results(if passes_again { 0 } else { 20 });
-    let calls: [&[Case<'_>]; 2] = [&results(20), &again];
-    gate(&Job::of(&ingest), "jest", "f1", &calls, &["--rerun", "90s"])
-}
-
-#[test]
-fn three_tests_of_a_mass_failure_that_pass_again_clear_all_of_it() {
-    let output = after_mass_failure(true);
-    let stderr = stderr_text(&output);
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
-    for part in [
-        "Gate: passes, 20 failed tests excused",
-        "  Ran 3 tests again, once, ",
-        "; ran again: passed 1 with its file",
-        "; 3 tests of its mass failure ran again: passed 3",
-    ] {
-        assert!(stderr.contains(part), "{part}: {stderr}");
-    }
-}
-
-#[test]
-fn a_mass_failure_that_fails_again_is_blocked() {
-    let output = after_mass_failure(false);
-    let stderr = stderr_text(&output);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    for part in [
-        "Gate: not decided after reruns; 0 of 20 failed tests excused",
-        "  Ran 3 tests again, ",
-        "  The same failure on the stable branch would show that this change did not break the tests",
-    ] {
-        assert!(stderr.contains(part), "{part}: {stderr}");
-    }
-}
-
-#[test]
-fn two_failures_of_one_cause_run_again_although_both_together_are_near_certain() {
-    let ingest = ingest_with(&["pays in one class", "pays in the other"]);
-    let job = Job::of(&ingest);
-    let failed = ("pays in one class", TYPE_ERROR);
-    let first: &[Case<'_>] = &[failed, ("pays in the other", TYPE_ERROR), ("pays", None)];
-    let again: &[Case<'_>] = &[("pays in one class", None), ("pays in the other", None)];
-    let output = gate(&job, "jest", "f1", &[first, again], &["--rerun", "90s"]);
-    let stderr = stderr_text(&output);
-    assert!(calls(&job).len() > 1, "{stderr}");
-    assert!(!stderr.contains("Gate: does not pass"), "{stderr}");
-}
-
-#[test]
 fn a_rerun_that_hangs_ends_with_its_budget_and_its_children_and_decides_nothing() {
     let ingest = ingest();
     let job = Job::of(&ingest);
@@ -236,50 +157,6 @@ fn a_new_test_that_fails_in_some_repetitions_is_newly_flaky_in_each_job() {
             assert!(stderr.contains(part), "{part}: {stderr}");
         }
     }
-}
-
-#[test]
-fn nothing_runs_again_without_the_flag_a_known_runner_or_the_time() {
-    let ingest = ingest();
-    let job = Job::of(&ingest);
-    let first: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
-    let results: [&[Case<'_>]; 2] = [first, &[("pays", None)]];
-    for (number, (runner, flags, reason)) in [
-        ("jest", &[][..], None),
-        ("jest", &["--rerun", "0"], None),
-        (
-            "tests",
-            &["--rerun", "90s"],
-            Some("the command names no runner that Assay knows"),
-        ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let key = format!("again-{number}");
-        let flags = [flags, &["--run-key", &key]].concat();
-        let output = gate(&job, runner, &format!("f{number}"), &results, &flags);
-        let stderr = stderr_text(&output);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(
-            stderr.contains("Gate: not decided, run this revision again"),
-            "{stderr}"
-        );
-        assert_eq!(calls(&job).len(), 1, "{runner} {flags:?}");
-        match reason {
-            Some(reason) => assert!(stderr.contains(reason), "{stderr}"),
-            None => assert!(!stderr.contains("runs again"), "{stderr}"),
-        }
-    }
-    // With its runner named, the same command runs again.
-    let named = gate(
-        &job,
-        "tests",
-        "f9",
-        &results,
-        &["--rerun", "90s", "--runner", "jest"],
-    );
-    assert_eq!(named.status.code(), Some(0), "{}", stderr_text(&named));
 }
 
 #[test]

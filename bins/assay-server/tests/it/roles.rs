@@ -355,6 +355,31 @@ fn reports_over_http_are_stored_by_the_ingesters_login() {
 fn the_doctor_finds_no_fault_with_any_login() {
     let world = world();
     let owner = world.cli.json(&["doctor"]);
+    let rights = |report: &serde_json::Value| {
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        checks
+            .find(|check| check["check"] == "rights")
+            .unwrap()
+            .to_string()
+    };
+    assert!(rights(&owner).contains("this login may administer"), "{owner}");
+    assert_eq!(
+        world
+            .database
+            .text("SELECT count(*) FROM organization")
+            .as_deref(),
+        Some("1")
+    );
+    // A trigger that refuses stands for a right that is missing: the owner of the tables has all rights.
+    world.database.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE 'permission denied for table api_key' USING ERRCODE = '42501'; END $$; \
+         CREATE TRIGGER refuse BEFORE DELETE ON api_key FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    let refused = world.cli.run(&["doctor", "--json"]);
+    let refused = serde_json::from_slice(&refused.stdout).unwrap();
+    assert!(rights(&refused).contains("it may not delete a key"), "{refused}");
+    world.database.execute("DROP TRIGGER refuse ON api_key");
     for (group, hidden) in [
         ("assay_server", &["retention", "messages"][..]),
         ("assay_importer", &["keys", "retention", "messages"]),

@@ -1,8 +1,10 @@
-//! No page contradicts another page, the API or itself: in the demonstration and in three generated projects.
+//! No page contradicts another page, a message, the API or itself: in the demonstration and in three generated projects.
 
 use std::process::Command;
 
-use assay_testkit::{Browser, Client, Scripts, ServedWorld, Server, free_address, junit, program};
+use assay_testkit::{
+    Browser, Client, Scripts, ServedWorld, Server, free_address, junit, program, wait_until,
+};
 use serde_json::Value;
 
 /// A project whose pages are read.
@@ -14,8 +16,9 @@ struct Reader<'w> {
     ingest_key: Option<String>,
     project: String,
     contradictions: Vec<String>,
-    /// What was compared, by kind: runs of the stable branch, other runs, tests that fail on the stable branch, comments.
-    seen: [usize; 4],
+    /// What was compared, by kind: runs of the stable branch, other runs, tests that fail on the stable branch, comments,
+    /// tests of messages.
+    seen: [usize; 5],
 }
 
 impl<'w> Reader<'w> {
@@ -32,7 +35,7 @@ impl<'w> Reader<'w> {
             ingest_key,
             project: project.to_owned(),
             contradictions: Vec::new(),
-            seen: [0; 4],
+            seen: [0; 5],
         }
     }
 
@@ -442,7 +445,50 @@ impl<'w> Reader<'w> {
         );
     }
 
-    fn read(mut self) -> [usize; 4] {
+    /// A test that a message says broke fails on the stable branch, and one that passes again does not. The commits of
+    /// runs are those of the API. The messages are about the present state.
+    fn read_messages(&mut self, messages: &str) {
+        self.read_page("/tests?red=1");
+        let name = "new URL(element.getAttribute('href'), location.href).searchParams.get('name')";
+        let red = self.of_elements("#results .row a", name);
+        let runs = self.api("/runs?days=30&perPage=50");
+        let runs = runs["runs"].as_array().unwrap();
+        // A newer pass hides no message until the run that has it is complete.
+        let shards = &runs.iter().find(|run| run["branch"] == "main").unwrap()["shards"];
+        let is_partial = shards.is_object()
+            && shards["received"].as_array().map(Vec::len)
+                != shards["expected"].as_u64().map(|expected| expected as usize);
+        let mut group = "";
+        for line in messages.lines() {
+            if !line.starts_with(' ') {
+                group = line;
+                for told in line.split(" run ").skip(1) {
+                    let Some((number, commit)) = told.split_once(" (") else {
+                        continue;
+                    };
+                    let run = runs.iter().find(|run| run["runNumber"].to_string() == number);
+                    let stored = run.and_then(|run| run["commitSha"].as_str());
+                    let is_its = stored.is_none_or(|stored| stored.starts_with(&commit[..8]));
+                    self.check(is_its, "message", &format!("not the commit of the run: {line}"));
+                }
+            } else if let Some(test) = line.trim().strip_prefix("· ") {
+                let is_red = red.iter().any(|name| name == test);
+                let broke = group.contains(" broke ") && !group.contains(" repaired");
+                let passes = group.contains(" again") || group.contains(" repaired");
+                self.seen[4] += usize::from(broke || passes);
+                let agrees =
+                    test.starts_with("and ") || (!broke || is_red || is_partial) && (!passes || !is_red);
+                self.check(
+                    agrees,
+                    "message",
+                    &format!("{test} is red: {is_red}, but {group}"),
+                );
+            }
+        }
+    }
+
+    fn read(mut self, messages: &str) -> [usize; 5] {
+        self.read_messages(messages);
         self.read_overview();
         self.read_tests();
         self.read_runs();
@@ -479,13 +525,27 @@ fn no_page_of_the_demonstration_contradicts_another() {
     let ingest_key = reports.split("Bearer ").nth(1).unwrap().split('\'').next();
     let mut ingest_key = ingest_key.map(str::to_owned);
     let projects = server.0.client().get("/api/v1/projects", Some(key)).json();
-    let mut seen = [0; 4];
-    for project in projects["projects"].as_array().unwrap() {
+    let projects = projects["projects"].as_array().unwrap();
+    let file = folder.path().join(".assay-demo/messages.txt");
+    let mut messages = String::new();
+    wait_until("a message about each project", || {
+        messages = std::fs::read_to_string(&file).unwrap_or_default();
+        let heading = |project: &Value| format!("\n{}: ", project["name"].as_str().unwrap());
+        projects
+            .iter()
+            .all(|project| messages.contains(&heading(project)))
+    });
+    let mut seen = [0; 5];
+    for project in projects {
         let browser = Browser::start(Scripts::On);
         browser.open(link);
         browser.until("return location.pathname === '/'");
+        let name = format!("\n{}: ", project["name"].as_str().unwrap());
+        let (_, of_project) = messages.split_once(&name).unwrap();
+        let of_project = of_project.split("\nhttp").next().unwrap();
         let project = project["id"].as_str().unwrap();
-        let of_project = Reader::new(browser, server.0.client(), (key, ingest_key.take()), project).read();
+        let reader = Reader::new(browser, server.0.client(), (key, ingest_key.take()), project);
+        let of_project = reader.read(of_project);
         for (seen, more) in seen.iter_mut().zip(of_project) {
             *seen += more;
         }
@@ -524,6 +584,10 @@ const RUNS: u64 = 16;
 /// a run of main. With seed 3, the newest run of main lacks a shard.
 fn read_generated(seed: u64, is_broken: impl Fn(u64, u64) -> bool) {
     let world = assay_testkit::World::new();
+    let events = "run_failed,run_recovered,new_error,test_flaky,test_broken,test_resolved";
+    world
+        .cli
+        .json(&["project", "set", "web", "--chat-events", events]);
     let mut random = seed;
     let mut dice = move |sides: u64| {
         random = random
@@ -572,6 +636,7 @@ fn read_generated(seed: u64, is_broken: impl Fn(u64, u64) -> bool) {
             }
         }
     }
+    let messages = messages(&world);
     let server = Server::start_on_one_address(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
     let ingest_key = world.cli.json(&["key", "create-ingest", "--project", "web"])["key"].take();
     let ingest_key = ingest_key.as_str().map(str::to_owned);
@@ -589,6 +654,29 @@ fn read_generated(seed: u64, is_broken: impl Fn(u64, u64) -> bool) {
         (&served.key, ingest_key),
         &project,
     )
-    .read();
+    .read(&messages);
     assert!(seen.iter().all(|pages| *pages > 0), "{seen:?}");
+}
+
+/// What `assay-notify` writes about all that is due.
+fn messages(world: &assay_testkit::World) -> String {
+    let path = world.file("messages.txt", "");
+    let config = world.file(
+        "notify.toml",
+        &format!("[[target]]\nname = \"log\"\nfile = {{ path = {path:?} }}\n"),
+    );
+    std::fs::set_permissions(&config, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let arguments = [
+        "--once",
+        "--config",
+        &config,
+        "--database-url",
+        world.database.url(),
+    ];
+    let output = Command::new(program("assay-notify"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    std::fs::read_to_string(path).unwrap()
 }

@@ -3,9 +3,7 @@
 use crate::{
     contract::Contract,
     dice::Dice,
-    expected::Versions,
-    hostile::{SEGMENTS, VALUES},
-    request_parts::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
+    request_parts::{FIELDS, METHODS, REQUEST_IDS, SEGMENTS, STRAY_PATHS, VALUES, VERSIONS},
     world::{Keys, ProjectResources, World},
 };
 use assay_testkit::wire::escape;
@@ -17,9 +15,6 @@ pub(crate) struct Draft {
     pub(crate) target: Vec<u8>,
     head: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    /// The refusal of the key, if it is refused.
-    pub(crate) refusal: Option<(u16, &'static str)>,
-    if_none_match: Option<String>,
 }
 
 impl Draft {
@@ -38,31 +33,10 @@ impl Draft {
         bytes
     }
 
-    /// Whether every HTTP parser accepts the target.
-    pub(crate) fn is_sent_plainly(&self) -> bool {
-        self.target.starts_with(b"/")
-            && self
-                .target
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"/-%?=&_.".contains(byte))
-    }
-
     pub(crate) fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
-
-    /// The client's versions of the resource.
-    pub(crate) fn versions(&self, tagged: bool) -> Versions {
-        match &self.if_none_match {
-            Some(text) if tagged && text == "*" => Versions::Any,
-            Some(_) if tagged => Versions::Some,
-            Some(_) | None => Versions::None,
-        }
-    }
 }
-
-/// The `Authorization` fields of a request, and their refusal, if any.
-type PresentedKey = (Vec<Vec<u8>>, Option<(u16, &'static str)>);
 
 /// Generates requests.
 pub(crate) struct Generator<'a> {
@@ -100,8 +74,6 @@ impl<'a> Generator<'a> {
             target,
             head: vec![("Host".to_owned(), b"localhost".to_vec())],
             body: Vec::new(),
-            refusal: None,
-            if_none_match: None,
         };
         self.authorize(&mut draft);
         self.decorate(&mut draft);
@@ -129,9 +101,9 @@ impl<'a> Generator<'a> {
             for _ in 0..if self.dice.percent(5) { 2 } else { 1 } {
                 target.push(separator);
                 separator = '&';
-                target.push_str(&parameter.name);
+                target.push_str(parameter);
                 target.push('=');
-                target.push_str(&self.value(&parameter.name));
+                target.push_str(&self.value(parameter));
             }
         }
         if self.dice.percent(15) {
@@ -198,7 +170,7 @@ impl<'a> Generator<'a> {
 
     fn value(&mut self, name: &str) -> String {
         match self.dice.between(0, 99) {
-            0..15 => return self.pick(&VALUES).0.to_owned(),
+            0..15 => return (*self.pick(&VALUES)).to_owned(),
             15..20 => return escape(&self.text()),
             20..25 => return "9".repeat(self.dice.between(1, 2_000) as usize),
             _ => {}
@@ -264,32 +236,27 @@ impl<'a> Generator<'a> {
     fn authorize(&mut self, draft: &mut Draft) {
         let keys = self.keys;
         let bearer = |key: &str| format!("Bearer {key}").into_bytes();
-        let missing = Some((401, "missing_key"));
-        let invalid = Some((401, "invalid_key"));
-        let cases: [PresentedKey; 16] = [
-            (vec![], missing),
-            (vec![bearer(&keys.ingest)], Some((401, "wrong_key_type"))),
-            (vec![bearer(&keys.unknown)], invalid),
-            (vec![bearer(&keys.revoked)], Some((401, "key_revoked"))),
-            (vec![bearer(&keys.expired)], Some((401, "key_expired"))),
-            (vec![bearer(&keys.free)], Some((403, "tier_too_low"))),
-            (vec![bearer(&keys.good), bearer(&keys.good)], invalid),
-            (vec![b"Bearer".to_vec()], missing),
-            (vec![b"Basic eDp5".to_vec()], missing),
-            (vec![keys.good.clone().into_bytes()], missing),
-            (vec![bearer(&keys.good.to_uppercase())], invalid),
-            (vec![bearer(&keys.good[..44])], invalid),
-            (vec![b"Bearer \xff\xfe\x80".to_vec()], invalid),
-            (vec![b"Bearer svc_ro_".to_vec()], invalid),
-            (vec![b"Bearer svc_x".to_vec()], Some((401, "wrong_key_type"))),
-            (vec![format!("bEARER  {}", keys.good).into_bytes()], None),
+        let others = [
+            vec![],
+            vec![bearer(&keys.ingest)],
+            vec![bearer(&keys.unknown)],
+            vec![bearer(&keys.revoked)],
+            vec![bearer(&keys.expired)],
+            vec![bearer(&keys.free)],
+            vec![bearer(&keys.good), bearer(&keys.good)],
+            vec![b"Bearer".to_vec()],
+            vec![b"Basic eDp5".to_vec()],
+            vec![keys.good.clone().into_bytes()],
+            vec![bearer(&keys.good.to_uppercase())],
+            vec![bearer(&keys.good[..44])],
+            vec![b"Bearer \xff\xfe\x80".to_vec()],
+            vec![b"Bearer svc_x".to_vec()],
+            vec![format!("bEARER  {}", keys.good).into_bytes()],
         ];
-        let (values, refusal) = if self.dice.percent(85) {
-            (vec![bearer(&keys.good)], None)
-        } else {
-            self.pick(&cases).clone()
+        let values = match self.dice.percent(85) {
+            true => vec![bearer(&keys.good)],
+            false => self.pick(&others).clone(),
         };
-        draft.refusal = refusal;
         for value in values {
             let name = self.word(&["Authorization", "authorization", "AUTHORIZATION"]);
             draft.head.push((name.to_owned(), value));
@@ -310,10 +277,7 @@ impl<'a> Generator<'a> {
             } else {
                 self.pick(&self.ours.tags).clone()
             };
-            draft
-                .head
-                .push(("If-None-Match".to_owned(), known.clone().into_bytes()));
-            draft.if_none_match = Some(known);
+            draft.head.push(("If-None-Match".to_owned(), known.into_bytes()));
         }
         if self.dice.percent(10) {
             let id = *self.pick(&REQUEST_IDS);

@@ -19,12 +19,11 @@
     reason = "tests end by panics, and may read the clock and the environment"
 )]
 
-use assay_oracle::{dice, hostile};
+use assay_oracle::dice;
 
 mod admin;
 mod contract;
 mod cors;
-mod expected;
 mod fuzz;
 mod generator;
 mod heads;

@@ -121,279 +121,28 @@ fn packed(format: &str, content_type: &'static str, report: &str) -> Packed {
     }
 }
 
-/// The beginning of a report, the shortest test of it, what separates tests, and the report's end. `#` is the test's
-/// number, and `@` a name that all tests share.
-type Pattern = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-);
+/// The format, the beginning of a report, the shortest test of it, what separates tests, and the report's end. `#` is the
+/// test's number, and `@` a name that all tests share.
+type Pattern = [String; 5];
 
-const LEANEST: &[Pattern] = &[
-    (
-        "playwright",
-        r#"{"config":{},"suites":[{"specs":["#,
-        r##"{"title":"#","tests":[{}]}"##,
-        ",",
-        "]}]}",
-    ),
-    ("junit", "<testsuite>", "<testcase name='#'/>", "", "</testsuite>"),
-    (
-        "ctrf",
-        r#"{"results":{"tool":{},"tests":["#,
-        r##"{"name":"#","status":"passed","retries":20}"##,
-        ",",
-        "]}}",
-    ),
-    (
-        "jest",
-        r#"{"testResults":[{"name":"a","assertionResults":["#,
-        r##"{"title":"#"}"##,
-        ",",
-        "]}]}",
-    ),
-    (
-        "go",
-        "",
-        "{\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"#\"}\n",
-        "",
-        "",
-    ),
-    (
-        "trx",
-        "<TestRun>",
-        "<UnitTestResult testName='#' outcome='Passed'/>",
-        "",
-        "</TestRun>",
-    ),
-    (
-        "testng",
-        "<testng-results><class name='c'>",
-        "<test-method name='#' status='PASS'/>",
-        "",
-        "</class></testng-results>",
-    ),
-    (
-        "cucumber",
-        r#"[{"uri":"a","elements":["#,
-        r##"{"name":"#"}"##,
-        ",",
-        "]}]",
-    ),
-    (
-        "robot",
-        "<robot><suite name='s'>",
-        "<test name='#'><status status='PASS'/></test>",
-        "",
-        "</suite></robot>",
-    ),
-    (
-        "mocha",
-        r#"{"stats":{},"passes":[],"tests":["#,
-        r##"{"fullTitle":"#"}"##,
-        ",",
-        "]}",
-    ),
-    (
-        "mochawesome",
-        r#"{"stats":{},"results":[{"tests":["#,
-        r##"{"title":"#"}"##,
-        ",",
-        "]}]}",
-    ),
-    (
-        "karate",
-        r#"{"name":"f","scenarioResults":["#,
-        r##"{"name":"#"}"##,
-        ",",
-        "]}",
-    ),
-    (
-        "nunit",
-        "<test-run>",
-        "<test-case fullname='#' result='Passed'/>",
-        "",
-        "</test-run>",
-    ),
-    (
-        "xunit",
-        "<assemblies><assembly>",
-        "<test name='#' result='Pass'/>",
-        "",
-        "</assembly></assemblies>",
-    ),
-    (
-        "pytest-json",
-        r#"{"exitcode":1,"root":"/r","tests":["#,
-        r##"{"nodeid":"#"}"##,
-        ",",
-        "]}",
-    ),
-    (
-        "rspec",
-        r#"{"summary":{},"examples":["#,
-        r##"{"full_description":"#"}"##,
-        ",",
-        "]}",
-    ),
-    ("tap", "TAP version 13\n", "ok #\n", "", "1..9\n"),
-    (
-        "dart",
-        "{\"protocolVersion\":\"0.1.1\",\"runnerVersion\":\"1\",\"type\":\"start\",\"time\":0}\n",
-        "{\"test\":{\"id\":#,\"name\":\"#\"},\"type\":\"testStart\"}\n",
-        "",
-        "",
-    ),
-    (
-        "libtest",
-        "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n",
-        "{\"type\":\"test\",\"event\":\"ok\",\"name\":\"#\"}\n",
-        "",
-        "",
-    ),
-    (
-        "ctest",
-        "<Site><Testing>",
-        "<Test Status='passed'><Name>#</Name></Test>",
-        "",
-        "</Testing></Site>",
-    ),
-];
+fn patterns(table: &str) -> Vec<Pattern> {
+    let cells =
+        |line: &str| -> Vec<String> { line.split('\t').map(|cell| cell.replace("\\n", "\n")).collect() };
+    table
+        .lines()
+        .map(|line| cells(line).try_into().unwrap())
+        .collect()
+}
 
-const MOST_REPETITIVE: &[Pattern] = &[
-    (
-        "playwright",
-        r#"{"config":{},"suites":[{"title":"@","specs":[{"tests":["#,
-        "{}",
-        ",",
-        "]}]}]}",
-    ),
-    (
-        "junit",
-        "<testsuite name='@'>",
-        "<testcase name='#'/>",
-        "",
-        "</testsuite>",
-    ),
-    (
-        "ctrf",
-        r#"{"results":{"tool":{},"tests":[{"name":"a","browser":"@","retryAttempts":["#,
-        "{}",
-        ",",
-        "]}]}}",
-    ),
-    (
-        "jest",
-        r#"{"testResults":[{"name":"@","assertionResults":["#,
-        r##"{"title":"#"}"##,
-        ",",
-        "]}]}",
-    ),
-    (
-        "go",
-        "",
-        "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"a\"}\n{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"a\"}\n",
-        "",
-        "",
-    ),
-    (
-        "trx",
-        "<TestRun><UnitTest id='1'><TestMethod className='@'/></UnitTest>",
-        "<UnitTestResult testId='1' testName='#' outcome='Passed'/>",
-        "",
-        "</TestRun>",
-    ),
-    (
-        "testng",
-        "<testng-results><class name='&amp;@'>",
-        "<test-method name='#' status='PASS'/>",
-        "",
-        "</class></testng-results>",
-    ),
-    (
-        "cucumber",
-        r#"[{"uri":"a","name":"@","elements":["#,
-        "{}",
-        ",",
-        "]}]",
-    ),
-    (
-        "robot",
-        "<robot><suite name='@' source='@'>",
-        "<test name='#'><status status='PASS'/></test>",
-        "",
-        "</suite></robot>",
-    ),
-    (
-        "mocha",
-        r#"{"stats":{},"passes":[],"tests":["#,
-        r#"{"currentRetry":1e9}"#,
-        ",",
-        "]}",
-    ),
-    (
-        "mochawesome",
-        r#"{"stats":{},"results":[{"title":"@","tests":["#,
-        r##"{"title":"#"}"##,
-        ",",
-        "]}]}",
-    ),
-    (
-        "karate",
-        r#"{"name":"@","scenarioResults":["#,
-        r##"{"name":"#"}"##,
-        ",",
-        "]}",
-    ),
-    (
-        "nunit",
-        "<test-run>",
-        "<test-case fullname='a' result='Failed'/>",
-        "",
-        "</test-run>",
-    ),
-    (
-        "xunit",
-        "<assemblies>",
-        "<assembly><test name='a' result='Fail'/></assembly>",
-        "",
-        "</assemblies>",
-    ),
-    (
-        "pytest-json",
-        r#"{"exitcode":1,"root":"/r","tests":["#,
-        "{}",
-        ",",
-        "]}",
-    ),
-    ("rspec", r#"{"summary":{},"examples":["#, "{}", ",", "]}"),
-    ("tap", "t/@.t ..\n", "ok\n", "", "1..1\n"),
-    (
-        "dart",
-        "{\"type\":\"group\",\"group\":{\"id\":1,\"name\":\"@\"}}\n",
-        "{\"type\":\"testStart\",\"test\":{\"id\":1,\"groupIDs\":[1]}}\n{\"type\":\"testDone\",\"testID\":1,\"result\":\"success\"}\n",
-        "",
-        "",
-    ),
-    (
-        "libtest",
-        "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n",
-        "{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a\"}\n",
-        "",
-        "",
-    ),
-    (
-        "ctest",
-        "<Site><Testing>",
-        "<Test Status='failed'><Name>a</Name></Test>",
-        "",
-        "</Testing></Site>",
-    ),
-];
+fn leanest() -> Vec<Pattern> {
+    patterns(include_str!("costs/leanest.tsv"))
+}
 
-fn report((format, begin, test, between, end): Pattern, tests: usize) -> Packed {
+fn most_repetitive() -> Vec<Pattern> {
+    patterns(include_str!("costs/most_repetitive.tsv"))
+}
+
+fn report([format, begin, test, between, end]: &Pattern, tests: usize) -> Packed {
     let mut report = begin.replace('@', &"😀".repeat(2_000));
     let parts: Vec<&str> = test.split('#').collect();
     for number in 0..tests {
@@ -424,10 +173,9 @@ fn allure(fields: &str) -> Packed {
 }
 
 fn all(tests: usize, repetitions: usize) -> impl Iterator<Item = Packed> {
-    let leanest = LEANEST.iter().map(move |pattern| report(*pattern, tests));
-    let repetitive = MOST_REPETITIVE
-        .iter()
-        .map(move |pattern| report(*pattern, repetitions));
+    let leanest = leanest().into_iter().map(move |pattern| report(&pattern, tests));
+    let repetitive = most_repetitive().into_iter();
+    let repetitive = repetitive.map(move |pattern| report(&pattern, repetitions));
     let files = [
         allure(",\"historyId\":\"\",\"status\":\"passed\""),
         allure(",\"historyId\":\"1\",\"status\":\"failed\""),
@@ -443,7 +191,7 @@ fn each_alone(tests: usize, repetitions: usize, query: &str) {
         ("ASSAY_INGEST_UNPACKED_MIB", "1024"),
     ]);
     // Patterns are compiled once.
-    ingest.send(&report(LEANEST[0], 10), "dryRun=true");
+    ingest.send(&report(&leanest()[0], 10), "dryRun=true");
     let mut faults = Vec::new();
     let only = env::var("ASSAY_COST_FORMAT").ok();
     let is_measured = |report: &Packed| only.as_ref().is_none_or(|only| report.format.contains(only));
@@ -491,10 +239,10 @@ fn many_reports_at_once_stay_within_the_memory_for_reading() {
     const BESIDE: u64 = 150;
     let memory = MEMORY_MIB.to_string();
     let ingest = IngestServer::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
-    let reports: Vec<Packed> = LEANEST
+    let reports: Vec<Packed> = leanest()
         .iter()
-        .map(|pattern| report(*pattern, 5_000))
-        .chain(MOST_REPETITIVE.iter().map(|pattern| report(*pattern, 500)))
+        .map(|pattern| report(pattern, 5_000))
+        .chain(most_repetitive().iter().map(|pattern| report(pattern, 500)))
         .collect();
     ingest.send(&reports[0], "dryRun=true");
     let ((), cost) = ingest.measure(|| {
@@ -564,7 +312,7 @@ fn memory_is_given_back_after_uploads_beside_lost_connections() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    send(&report(LEANEST[1], 80_000), "large");
+    send(&report(&leanest()[1], 80_000), "large");
     wait_until("the memory is given back", || {
         let now = ingest.memory("VmRSS:") >> 20;
         now <= before + STAYS_MIB

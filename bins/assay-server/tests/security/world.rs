@@ -144,11 +144,6 @@ impl World {
         }
     }
 
-    /// The resources of the three projects.
-    pub(crate) fn all_resources(&self) -> [&ProjectResources; 3] {
-        [&self.ours, &self.sibling, &self.theirs]
-    }
-
     /// A world without a rate limit.
     pub(crate) fn new() -> Self {
         Self::with(&[("ASSAY_RATE_LIMIT", "0")])

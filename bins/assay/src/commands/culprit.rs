@@ -95,7 +95,7 @@ pub(crate) fn run(global: &Global, args: &CulpritArgs) -> anyhow::Result<ExitCod
         // A signal ends the command. Then the worktree is removed.
         let mut forwarding = Forwarding::start().context("signals cannot be forwarded")?;
         let mut signal = None;
-        let done = search.run(args.most_runs, |folder| {
+        let done = search.run(global.progress(), args.most_runs, |folder| {
             let ended = forwarding.run(&mut of_commit(folder, command), Place::Group(None))?;
             signal = ended.signal;
             Ok(ended.status.code().filter(|_| ended.signal.is_none()))
@@ -126,7 +126,7 @@ fn of_commit(folder: &Path, command: &str) -> Command {
 
 /// The test's runs, from the server.
 fn history(global: &Global, args: &CulpritArgs, test: &str) -> anyhow::Result<History> {
-    let mut api = args.api.client(global.json, &args.connection)?;
+    let mut api = args.api.client(global.progress(), &args.connection)?;
     let project = api.project(args.project.as_deref())?;
     let answer = api.get(&assay_cli_job::culprit::path(
         &project.to_string(),

@@ -23,9 +23,7 @@ use assay_reports::SourceFile;
 use clap::Args;
 
 use crate::{
-    clock,
-    commands::upload,
-    environment, errors,
+    clock, environment, errors,
     gate::{
         flags::{GateFlags, GateOutput},
         record::{self, DecisionTarget},
@@ -33,6 +31,7 @@ use crate::{
     },
     global::Global,
     report_to,
+    sender::Sender,
     upload_flags::UploadFlags,
 };
 
@@ -109,13 +108,13 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     let rules = args.gate.rules()?;
     let judged = match args.stored.run {
         Some(run) => args.stored.fetch(
-            global.json,
+            global.progress(),
             run,
             args.flags.project.as_deref(),
             &args.flags.connection,
         ),
         None => {
-            let files = files::read(global.json, &args.paths, args.flags.report.format.0)?;
+            let files = files::read(global.progress(), &args.paths, args.flags.report.format.0)?;
             match args.history.is_empty() {
                 true => judge_by_server(global, args, &files),
                 false => judge_by_history(global, args, files),
@@ -159,15 +158,14 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
         }
     };
     let deadline = args.flags.connection.deadline();
-    record::store(
-        global.json,
-        &server,
-        ci.provider,
-        Ok(DecisionTarget::run(run)),
-        decision,
-        deadline,
-    );
-    report_to::report(global.json, &args.flags, &server, &ci, Ok(run), deadline);
+    let sender = Sender {
+        global,
+        flags: &args.flags,
+        server: &server,
+        ci: &ci,
+    };
+    record::store(&sender, Ok(DecisionTarget::run(run)), decision, deadline);
+    report_to::report(&sender, Ok(run), deadline);
 }
 
 /// Prints the decision on standard output.
@@ -175,7 +173,6 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
     let text = match (output, global.json) {
         (GateOutput::Json, _) | (_, true) => format!("{}\n", show::json(decision)),
         (GateOutput::Text, false) => show::text(decision),
-        (GateOutput::Markdown, false) => show::markdown(decision),
         (GateOutput::Junit, false) => show::junit(decision),
     };
     let mut out = terminal::out();
@@ -192,7 +189,13 @@ fn judge_by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> an
         .flags
         .server(ci.provider)?
         .context("no server is named; set ASSAY_URL, or give --history")?;
-    let answer = upload::explain(global, &args.flags, &server, &ci, files)?;
+    let sender = Sender {
+        global,
+        flags: &args.flags,
+        server: &server,
+        ci: &ci,
+    };
+    let answer = sender.explain(files)?;
     Ok(JudgedRun::of_answer(&answer)?)
 }
 
@@ -203,7 +206,7 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
     } = &args.flags.report;
     let (ci, job_started_at) = args.flags.report.ci(&environment::variable);
     let mut collector = assay_cli_local::offline::collect(
-        global.json,
+        global.progress(),
         &args.history,
         &args.stable_branch,
         root.as_deref(),

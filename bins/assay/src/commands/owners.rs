@@ -76,7 +76,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let counted = match args.paths.is_empty() {
         true => Coverage::of(&owners, "files", file.files.lines().map(Some)),
         false => {
-            let tests = checkout::tests_of_reports(global.json, &args.root, &args.paths)?;
+            let tests = checkout::tests_of_reports(global.progress(), &args.root, &args.paths)?;
             Coverage::of(
                 &owners,
                 "tests",

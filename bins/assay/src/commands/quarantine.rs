@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::{
     clock,
     global::Global,
+    runner_flag,
     server_flags::{ConnectionFlags, ReadApiFlags},
-    values::age_in_window,
 };
 
 const EXAMPLES: &str = "\
@@ -52,14 +52,11 @@ pub(crate) struct QuarantineArgs {
     #[arg(long, value_name = "PATH", group = "from")]
     history: Vec<PathBuf>,
     /// The format of the list
-    #[arg(long, value_enum)]
-    format: ListFormat,
+    #[arg(long, value_parser = runner_flag::lists())]
+    format: Runner,
     /// Whether the runner skips the tests or runs only them
     #[arg(long = "as", value_name = "USE", value_enum, default_value_t = ListUse::Deselect)]
     list_use: ListUse,
-    /// Leave out tests whose first failure in the 14 days is more recent: 3d, 12h
-    #[arg(long, value_name = "TIME", default_value = "0d", value_parser = age_in_window)]
-    min_age: Duration,
     /// Leave out tests whose last run is longer before the newest run, such as those that no longer exist: 3d, 12h
     #[arg(long, value_name = "TIME", default_value = "3d", value_parser = age)]
     expire_after: Duration,
@@ -75,33 +72,6 @@ pub(crate) struct QuarantineArgs {
     connection: ConnectionFlags,
 }
 
-/// The format of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ListFormat {
-    /// --test-list-invert and --test-list of Playwright
-    Playwright,
-    /// A plug-in for pytest
-    Pytest,
-    /// A filterset for cargo nextest -E
-    Nextest,
-    /// Lines of a package, a tab and a pattern for go test
-    Go,
-    /// --testNamePattern of Jest
-    Jest,
-    /// --testNamePattern of Vitest
-    Vitest,
-    /// --grep of Mocha
-    Mocha,
-    /// --filter of dotnet test
-    Dotnet,
-    /// -Dtest of Maven's Surefire
-    Surefire,
-    /// Lines of a file, a tab and a name
-    Txt,
-    /// A JSON array
-    Json,
-}
-
 /// The use of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ListUse {
@@ -109,24 +79,6 @@ enum ListUse {
     Deselect,
     /// Run only them
     Select,
-}
-
-impl From<ListFormat> for Runner {
-    fn from(format: ListFormat) -> Self {
-        match format {
-            ListFormat::Playwright => Self::Playwright,
-            ListFormat::Pytest => Self::Pytest,
-            ListFormat::Nextest => Self::Nextest,
-            ListFormat::Go => Self::Go,
-            ListFormat::Jest => Self::Jest,
-            ListFormat::Vitest => Self::Vitest,
-            ListFormat::Mocha => Self::Mocha,
-            ListFormat::Dotnet => Self::Dotnet,
-            ListFormat::Surefire => Self::Surefire,
-            ListFormat::Txt => Self::Txt,
-            ListFormat::Json => Self::Json,
-        }
-    }
 }
 
 impl From<ListUse> for Use {
@@ -142,7 +94,7 @@ impl From<ListUse> for Use {
 pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> {
     let mut flaky = match &args.project {
         Some(project) => {
-            let mut api = args.api.client(global.json, &args.connection)?;
+            let mut api = args.api.client(global.progress(), &args.connection)?;
             of_project(&mut api, project, clock::now())?
         }
         None => of_history(global, args)?,
@@ -157,8 +109,6 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         );
     }
     let running = flaky.len();
-    flaky.retain(|test| test.failing_for >= args.min_age);
-    let old = flaky.len();
     let listed = flaky.into_iter().take(args.max);
     // A runner may fail if it is to run a test that no longer exists.
     let is_deselected = matches!(args.list_use, ListUse::Deselect);
@@ -168,9 +118,9 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
             std::iter::once(test.name).chain(former)
         })
         .collect();
-    let (runner, list_use) = (args.format.into(), args.list_use.into());
+    let (runner, list_use) = (args.format, args.list_use.into());
     let list = assay_cli_job::runners::list(&tests, runner, list_use);
-    print_reasons(&list, running, old, args.max);
+    print_reasons(&list, running, args.max);
     if global.json {
         let left_out = list.left_out.iter().map(
             |(test, reason)| json!({ "testName": test.name, "filePath": test.file_path, "reason": reason }),
@@ -196,48 +146,33 @@ struct FlakyTest {
     /// The names under which a branch that lacks a rename still has it.
     former_names: Vec<TestName>,
     score: f64,
-    /// The time since its first failure in the window.
-    failing_for: Duration,
     /// The time between its last run and the newest run.
     unseen_for: Duration,
 }
 
 impl FlakyTest {
-    fn new(
-        name: TestName,
-        score: f64,
-        (first_failure, now): (Timestamp, Timestamp),
-        (last_run, newest_run): (Timestamp, Timestamp),
-    ) -> Self {
-        let since = |from: Timestamp, to: Timestamp| {
-            Duration::from_millis(u64::try_from(to.since_ms(from)).unwrap_or(0))
-        };
+    /// A test whose last run was at this time, if it is known.
+    fn new(name: TestName, score: f64, last_run: Option<Timestamp>, newest_run: Timestamp) -> Self {
+        let unseen_ms = last_run.map_or(0, |last_run| newest_run.since_ms(last_run));
         Self {
             name,
             former_names: Vec::new(),
             score,
-            failing_for: since(first_failure, now),
-            unseen_for: since(last_run, newest_run),
+            unseen_for: Duration::from_millis(u64::try_from(unseen_ms).unwrap_or(0)),
         }
     }
 }
 
-/// Prints which tests the list leaves out. `flaky_tests` tests are flaky and run; `old` of them have the minimum age.
-fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize) {
+/// Prints which tests the list leaves out. `flaky_tests` tests are flaky and run.
+fn print_reasons(list: &RunnerList, flaky_tests: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);
         message!("not listed: {name}: {reason}");
     }
-    if flaky_tests > old {
-        message!(
-            "{} of {flaky_tests} flaky tests are not listed, because their first failure is more recent than --min-age",
-            flaky_tests - old
-        );
-    }
-    if old > most {
+    if flaky_tests > most {
         message!(
             "{} of {flaky_tests} flaky tests are not listed, because --max is {most}",
-            old - most
+            flaky_tests - most
         );
     }
 }
@@ -271,7 +206,6 @@ struct FlakyEntry {
     former_names: Vec<TestName>,
     flake_score: f64,
     failure_streak: u32,
-    first_failed_at: Option<Timestamp>,
     last_seen_at: Option<Timestamp>,
 }
 
@@ -314,12 +248,7 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
             };
             FlakyTest {
                 former_names: test.former_names,
-                ..FlakyTest::new(
-                    name,
-                    test.flake_score,
-                    (test.first_failed_at.unwrap_or(now), now),
-                    (test.last_seen_at.unwrap_or(newest), newest),
-                )
+                ..FlakyTest::new(name, test.flake_score, test.last_seen_at, newest)
             }
         })
         .collect())
@@ -328,7 +257,7 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
 /// The flaky tests of a history.
 fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<FlakyTest>> {
     let collector = assay_cli_local::offline::collect(
-        global.json,
+        global.progress(),
         &args.history,
         &args.stable_branch,
         None,
@@ -349,13 +278,7 @@ fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<Flak
                 name: entry.test_name.clone(),
                 file_path: entry.file_path.clone(),
             };
-            let first_failure = entry.first_failed_at.unwrap_or(analysis.now);
-            FlakyTest::new(
-                name,
-                entry.figures.flake_score,
-                (first_failure, analysis.now),
-                (entry.last_seen_at.unwrap_or(newest), newest),
-            )
+            FlakyTest::new(name, entry.figures.flake_score, entry.last_seen_at, newest)
         })
         .collect())
 }

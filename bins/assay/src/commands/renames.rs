@@ -122,7 +122,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let problems: Vec<String> = renames.problems().iter().map(ToString::to_string).collect();
     let tests = match args.paths.is_empty() {
         true => Vec::new(),
-        false => checkout::tests_of_reports(global.json, &args.root, &args.paths)?,
+        false => checkout::tests_of_reports(global.progress(), &args.root, &args.paths)?,
     };
     let names: HashSet<_> = tests.iter().map(TestName::borrowed).collect();
     let ignored: Vec<String> = renames
@@ -162,7 +162,7 @@ fn suggest(global: &Global, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
         None => renames::of_git(&args.root, args.days)?,
     };
     if !args.paths.is_empty() {
-        let tests = checkout::tests_of_reports(global.json, &args.root, &args.paths)?;
+        let tests = checkout::tests_of_reports(global.progress(), &args.root, &args.paths)?;
         let files: HashSet<&str> = tests
             .iter()
             .filter_map(|test| test.file_path.as_deref())
@@ -177,7 +177,7 @@ fn suggest(global: &Global, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
 
 /// The lines for the tests that a stored run reported under another name.
 fn of_run(global: &Global, args: &SuggestArgs, run: RunId) -> anyhow::Result<Vec<Suggestion>> {
-    let mut api = args.api.client(global.json, &args.connection)?;
+    let mut api = args.api.client(global.progress(), &args.connection)?;
     let project = api.project(args.project.as_deref())?;
     let run_path = format!("projects/{project}/runs/{run}");
     let started_at = api.get(&run_path)?;

@@ -2,13 +2,11 @@
 
 use std::{
     ffi::OsString,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    process::{Command, ExitCode, ExitStatus},
+    path::PathBuf,
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, bail};
 use assay_cli_job::gate::{
     judged::JudgedRun,
     means_failed_tests,
@@ -16,17 +14,14 @@ use assay_cli_job::gate::{
     show,
 };
 use assay_cli_local::sources::written::Before;
-use assay_cli_remote::{codehost::ReportTo, server::ingest::Server};
-use assay_cli_terminal::{message, misuse::Misuse, terminal};
-use assay_reports::{Format, SourceFile, ci::CiContext};
+use assay_cli_terminal::{message, misuse::Misuse, output, terminal};
+use assay_reports::{Format, SourceFile};
 use clap::Args;
 use serde_json::Value;
 
 use crate::{
-    commands::upload::{self, Text},
-    environment::{self, INGEST_KEY, READ_KEY},
-    errors,
-    forwarding::{self, Ended, Forwarding, Place},
+    environment, errors,
+    forwarding::Place,
     gate::{
         flags::GateFlags,
         record::{self, DecisionTarget},
@@ -34,12 +29,10 @@ use crate::{
     global::Global,
     report_to,
     rerun::{self, FirstRun, RerunFlags},
+    sender::Sender,
+    test_command::{CommandEnd, code_of, run_command},
     upload_flags::UploadFlags,
 };
-
-/// Exit statuses of shells for a command that cannot be run.
-const NOT_FOUND: u8 = 127;
-const NOT_EXECUTABLE: u8 = 126;
 
 const EXAMPLES: &str = "\
 Only files that were written since the start are sent, so the report of an earlier build is not sent again. The command has the \
@@ -78,20 +71,20 @@ pub(crate) struct RunArgs {
     /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'; without it, the report in
     /// the first usual place that has a new one, such as junit.xml or test-results
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
-    pub(crate) report: Vec<PathBuf>,
+    report: Vec<PathBuf>,
     /// Excuse failed tests that this branch most probably did not break. If all are excused and the run is valid, end with
     /// status 0
     #[arg(long, conflicts_with = "dry_run", help_heading = "The gate")]
     gate: bool,
     #[command(flatten)]
-    pub(crate) reruns: RerunFlags,
+    reruns: RerunFlags,
     #[command(flatten)]
     excuses: GateFlags,
     #[command(flatten)]
-    pub(crate) flags: UploadFlags,
+    flags: UploadFlags,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
+    command: Vec<OsString>,
 }
 
 /// Runs `assay run`.
@@ -118,18 +111,22 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };
     let took = started.elapsed();
-    let sent = match &server {
-        Some(server) => send_written(global, args, server, &ci, &before).map(|upload| Some((server, upload))),
+    let sender = server.as_ref().map(|server| Sender {
+        global,
+        flags: &args.flags,
+        server,
+        ci: &ci,
+    });
+    let sent = match sender {
+        Some(sender) => send_written(args, &sender, &before).map(|upload| Some((sender, upload))),
         None => Ok(None),
     };
     if let Some(rules) = &rules {
         match &sent {
-            Ok(Some((server, upload))) => {
+            Ok(Some((sender, upload))) => {
                 let job = Job {
-                    global,
                     args,
-                    server,
-                    ci: &ci,
+                    sender: *sender,
                     rules,
                 };
                 return Ok(job.decide(upload, code_of(status), took, &before));
@@ -139,12 +136,11 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
             }
         }
     }
-    if let Ok(Some((server, upload))) = &sent
+    if let Ok(Some((sender, upload))) = &sent
         && !args.flags.dry_run
     {
         let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
-        let deadline = args.flags.connection.deadline();
-        report_to::report(global.json, &args.flags, server, &ci, run, deadline);
+        report_to::report(sender, run, args.flags.connection.deadline());
     }
     let sent = sent.map(drop);
     match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
@@ -164,24 +160,16 @@ struct Upload {
 }
 
 /// A job that decides on its run.
-pub(crate) struct Job<'a> {
-    pub(crate) global: &'a Global,
-    pub(crate) args: &'a RunArgs,
-    pub(crate) server: &'a Server,
-    pub(crate) ci: &'a CiContext,
-    pub(crate) rules: &'a Rules,
+struct Job<'a> {
+    args: &'a RunArgs,
+    sender: Sender<'a>,
+    rules: &'a Rules,
 }
 
 impl Job<'_> {
     /// Decides on the run, if need be after reruns, and stores and prints the decision. Returns the exit status.
     fn decide(&self, upload: &Upload, code: u8, took: Duration, before: &Before<'_>) -> ExitCode {
-        let Self {
-            global,
-            args,
-            server,
-            ci,
-            rules,
-        } = *self;
+        let Self { args, sender, rules } = *self;
         let judged = match JudgedRun::of_answer(&upload.answer) {
             Ok(judged) => judged,
             Err(error) => {
@@ -198,7 +186,14 @@ impl Job<'_> {
             status,
             took,
         };
-        let again = rerun::run_again(self, first, &mut decision, before).unwrap_or_else(|error| {
+        let job = rerun::Job {
+            sender,
+            rules,
+            flags: &args.reruns,
+            command: &args.command,
+            report: &args.report,
+        };
+        let again = rerun::run_again(&job, first, &mut decision, before).unwrap_or_else(|error| {
             errors::print(&error.context("no test ran again"));
             None
         });
@@ -207,8 +202,8 @@ impl Job<'_> {
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
         let deadline = args.flags.connection.deadline();
-        record::store(global.json, server, ci.provider, target, &decision, deadline);
-        report_to::report(global.json, &args.flags, server, ci, run, deadline);
+        record::store(&sender, target, &decision, deadline);
+        report_to::report(&sender, run, deadline);
         status_of(args, &decision, code)
     }
 
@@ -251,77 +246,18 @@ const fn failing(code: u8) -> u8 {
     }
 }
 
-/// The end of a command.
-pub(crate) enum CommandEnd {
-    With(Ended),
-    /// It could not be started; the reason is already printed.
-    NotRun(u8),
-}
-
-/// Runs a command with further variables.
-pub(crate) fn run_command(
-    command: &[OsString],
-    variables: &[(&str, OsString)],
-    reports_to: ReportTo,
-    place: Place,
-) -> anyhow::Result<CommandEnd> {
-    let Some((program, arguments)) = command.split_first() else {
-        bail!("no command");
-    };
-    let name = assay_reports::shown_path(Path::new(program));
-    // Handles signals before the start, so that none is lost.
-    let mut forwarding = Forwarding::start().context("signals cannot be forwarded")?;
-    let mut command = Command::new(program);
-    // The tests need no key, and what they print or load could publish it. A token is removed if it is here to report.
-    command
-        .args(arguments)
-        .envs(variables.iter().map(|(name, value)| (name, value)))
-        .env_remove(INGEST_KEY)
-        .env_remove(READ_KEY);
-    if !reports_to.is_none() {
-        for token in assay_cli_remote::codehost::TOKENS {
-            command.env_remove(token);
-        }
+/// Sends the reports that were written since the look at the files, and prints the answer in words on standard error,
+/// because standard output belongs to the test command. With the gate, only the gate prints JSON.
+fn send_written(args: &RunArgs, sender: &Sender<'_>, before: &Before<'_>) -> anyhow::Result<Upload> {
+    use std::io::Write as _;
+    let global = sender.global;
+    let files = before.read_written(global.progress(), args.flags.report.format.0)?;
+    let answer = sender.send_or_spool(&files, args.gate)?;
+    if !global.json {
+        let words = sender.in_words(&answer);
+        writeln!(terminal::err(), "{}", terminal::inert(words.trim_end()))?;
+    } else if !args.gate {
+        output::print(true, &answer, String::new)?;
     }
-    Ok(match forwarding.run(&mut command, place) {
-        Ok(ended) => CommandEnd::With(ended),
-        Err(error) => {
-            errors::print(&anyhow::anyhow!("{name}: {error}"));
-            CommandEnd::NotRun(match error.kind() == ErrorKind::NotFound {
-                true => NOT_FOUND,
-                false => NOT_EXECUTABLE,
-            })
-        }
-    })
-}
-
-/// The exit status as in a shell: 128 plus the number of a signal.
-fn code_of(status: ExitStatus) -> u8 {
-    let code = status
-        .code()
-        .or_else(|| forwarding::signal_of(status).map(|signal| 128 + signal))
-        .unwrap_or(1);
-    u8::try_from(code).unwrap_or(1)
-}
-
-/// Sends the reports that were written since the look at the files.
-fn send_written(
-    global: &Global,
-    args: &RunArgs,
-    server: &Server,
-    ci: &CiContext,
-    before: &Before<'_>,
-) -> anyhow::Result<Upload> {
-    let format = args.flags.report.format.0;
-    let files = before.read_written(global.json, format)?;
-    let answer = upload::send_or_spool(
-        global,
-        &args.flags,
-        server,
-        ci,
-        &files,
-        Text::OnStandardError,
-        args.gate,
-    )?;
     Ok(Upload { answer, files })
 }

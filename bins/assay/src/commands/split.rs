@@ -141,7 +141,7 @@ fn of_server(global: &Global, args: &SplitArgs) -> anyhow::Result<Value> {
                 .to_owned(),
         )
     })?;
-    let mut api = args.api.client(global.json, &args.connection)?;
+    let mut api = args.api.client(global.progress(), &args.connection)?;
     let answer = api
         .project(args.project.as_deref())
         .and_then(|project| api.get(&format!("projects/{project}/timings?before={before}")));

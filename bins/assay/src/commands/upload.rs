@@ -1,30 +1,23 @@
 //! `assay upload`: sends the test report of a run to a server.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, anyhow};
-use assay_cli_local::sources::{
-    checkout::Checkout, clocks, files, git, owners, renames, report_flags::ReportFlags,
-};
-use assay_cli_remote::server::{
-    answer,
-    body::{Body, Facts, Field},
-    ingest::Server,
-    sending::{send_body, send_waiting},
-    spool::Spool,
-};
-use assay_cli_terminal::{message, misuse::Misuse, output, retry::Backoff, terminal};
-use assay_domain::test::TestName;
-use assay_ingest::Flags;
+use assay_cli_local::sources::files;
+use assay_cli_remote::server::{ingest::Server, sending::send_waiting, spool::Spool};
+use assay_cli_terminal::{misuse::Misuse, output, retry::Backoff};
+use assay_ingest::UploadField;
 use assay_reports::{SourceFile, ci::CiContext};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
-    clock, environment, gate::record::DecisionTarget, global::Global, report_to, upload_flags::UploadFlags,
+    environment,
+    gate::record::DecisionTarget,
+    global::Global,
+    report_to,
+    sender::{Purpose, Sender},
+    upload_flags::UploadFlags,
 };
 
 /// Heading of the help.
@@ -90,266 +83,48 @@ pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode
 }
 
 fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> anyhow::Result<()> {
+    let flags = &args.flags;
     if args.paths.is_empty() {
-        let spool = Spool::open(args.flags.spool.as_deref().unwrap_or(".".as_ref()))?;
-        let mut backoff = Backoff::new(args.flags.connection.retry_for);
-        let waiting = send_waiting(global.json, server, &spool, args.any_key, &mut backoff)?;
+        let spool = Spool::open(flags.spool.as_deref().unwrap_or(".".as_ref()))?;
+        let mut backoff = Backoff::new(flags.connection.retry_for);
+        let waiting = send_waiting(global.progress(), server, &spool, args.any_key, &mut backoff)?;
+        let sent = format!("{} of {}", output::count(waiting.sent, "upload"), spool.name());
         if let Some(error) = waiting.failure {
-            return Err(anyhow::Error::new(error).context(format!(
-                "sent {} of {}, and others wait",
-                output::count(waiting.sent, "upload"),
-                spool.name()
-            )));
+            return Err(anyhow::Error::new(error).context(format!("sent {sent}, and others wait")));
         }
-        return output::print(global.json, &json!({ "sent": waiting.sent }), || {
-            format!(
-                "Sent {} of {}",
-                output::count(waiting.sent, "upload"),
-                spool.name()
-            )
-        });
+        let value = json!({ "sent": waiting.sent });
+        return output::print(global.json, &value, || format!("Sent {sent}"));
     }
-    let format = args.flags.report.format.0;
-    let files = files::read(global.json, &args.paths, format).context("nothing was stored")?;
-    if args.check {
-        return check(global, &args.flags, server, ci, &files);
-    }
-    let answer = send_or_spool(
+    let sender = Sender {
         global,
-        &args.flags,
+        flags,
         server,
         ci,
-        &files,
-        Text::OnStandardOutput,
-        false,
-    )?;
-    if !args.flags.dry_run {
+    };
+    let files =
+        files::read(global.progress(), &args.paths, flags.report.format.0).context("nothing was stored")?;
+    if args.check {
+        return check(&sender, &files);
+    }
+    let answer = sender.send_or_spool(&files, false)?;
+    output::print(global.json, &answer, || sender.in_words(&answer))?;
+    if !flags.dry_run {
         let run = DecisionTarget::of_answer(&answer).map(DecisionTarget::run_id);
-        let deadline = args.flags.connection.deadline();
-        report_to::report(global.json, &args.flags, server, ci, run, deadline);
+        report_to::report(&sender, run, flags.connection.deadline());
     }
     Ok(())
 }
 
-/// The stream for the answer in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Text {
-    OnStandardOutput,
-    /// Because standard output belongs to the test command.
-    OnStandardError,
-}
-
-/// Sends the entries of the spool, then the files. Files that cannot be sent now are added to the spool.
-pub(crate) fn send_or_spool(
-    global: &Global,
-    flags: &UploadFlags,
-    server: &Server,
-    ci: &CiContext,
-    files: &[SourceFile],
-    text: Text,
-    failures: bool,
-) -> anyhow::Result<Value> {
-    let (fields, warnings) = fields(
-        flags,
-        ci,
-        files,
-        Purpose {
-            dry_run: flags.dry_run,
-            failures,
-            rerun: None,
-        },
-    )?;
-    output::print_warnings(&warnings);
-    let body = Body::new(&fields, files)?;
-    let spool = flags.spool.as_deref().map(Spool::open).transpose();
-    let spool = spool.context("nothing was stored")?;
-    let mut backoff = Backoff::new(flags.connection.retry_for);
-    let spool = spool.filter(|_| !flags.dry_run);
-    if let Some(spool) = &spool {
-        // The spool's failures are not this report's.
-        if let Err(problem) = send_waiting(global.json, server, spool, false, &mut backoff) {
-            message!("warning: the spool's uploads are not sent: {problem:#}");
-        }
-    }
-    let answer = match send_body(global.json, server, &body, &mut backoff) {
-        Ok(answer) => answer,
-        Err(not_sent) => {
-            let spooled = spool.filter(|_| not_sent.error.is_worth_spooling()).map(|spool| {
-                (
-                    spool.add(&body, &server.key_identifier(), clock::now()),
-                    spool.name(),
-                )
-            });
-            return Err(not_sent.with_context(flags.dry_run, spooled));
-        }
-    };
-    output::print_warnings(&answer::warnings(&answer));
-    let words = || match flags.dry_run {
-        true => answer::of_dry_run(&answer),
-        false => answer::in_words(&answer),
-    };
-    if text == Text::OnStandardError && !global.json {
-        use std::io::Write as _;
-        writeln!(terminal::err(), "{}", terminal::inert(words().trim_end()))?;
-        return Ok(answer);
-    }
-    // With the gate, only the gate prints on standard output.
-    if !failures {
-        output::print(global.json, &answer, words)?;
-    }
-    Ok(answer)
-}
-
-/// Asks the server why the tests of a report failed. Nothing is stored.
-pub(crate) fn explain(
-    global: &Global,
-    flags: &UploadFlags,
-    server: &Server,
-    ci: &CiContext,
-    files: &[SourceFile],
-) -> anyhow::Result<Value> {
-    let asking = Purpose {
-        dry_run: true,
-        failures: true,
-        rerun: None,
-    };
-    let answer = ask(global, flags, server, ci, files, asking)?;
-    output::print_warnings(&answer::warnings(&answer));
-    Ok(answer)
-}
-
-/// Stores a rerun as a part of the run of its first report. The answer explains the failures.
-pub(crate) fn send_rerun(
-    global: &Global,
-    flags: &UploadFlags,
-    server: &Server,
-    ci: &CiContext,
-    files: &[SourceFile],
-    rerun: Rerun<'_>,
-) -> anyhow::Result<Value> {
-    let asking = Purpose {
-        dry_run: false,
-        failures: true,
-        rerun: Some(rerun),
-    };
-    ask(global, flags, server, ci, files, asking)
-}
-
-/// Sends reports and returns the answer. Nothing is spooled.
-fn ask(
-    global: &Global,
-    flags: &UploadFlags,
-    server: &Server,
-    ci: &CiContext,
-    files: &[SourceFile],
-    asking: Purpose<'_>,
-) -> anyhow::Result<Value> {
-    let (fields, warnings) = fields(flags, ci, files, asking)?;
-    output::print_warnings(&warnings);
-    let body = Body::new(&fields, files)?;
-    let answer = send_body(
-        global.json,
-        server,
-        &body,
-        &mut Backoff::new(flags.connection.retry_for),
-    )
-    .map_err(|not_sent| not_sent.error)?;
-    Ok(answer)
-}
-
-/// The purpose of a request.
-#[derive(Debug, Clone, Copy)]
-struct Purpose<'a> {
-    /// Nothing is stored.
-    dry_run: bool,
-    /// The answer explains the failures.
-    failures: bool,
-    /// Only these tests of the report are stored.
-    rerun: Option<Rerun<'a>>,
-}
-
-/// A rerun of some tests, whose results continue those of the first report.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rerun<'a> {
-    /// The attempt of the command within its job.
-    pub(crate) attempt: u32,
-    /// The tests.
-    pub(crate) tests: &'a [TestName],
-}
-
-/// The fields of the request, and warnings.
-fn fields(
-    flags: &UploadFlags,
-    ci: &CiContext,
-    files: &[SourceFile],
-    purpose: Purpose<'_>,
-) -> anyhow::Result<(Vec<Field>, Vec<String>)> {
-    let ReportFlags {
-        format,
-        root,
-        run,
-        retries_as_attempts,
-        ..
-    } = &flags.report;
-    let checkout = Checkout::of(root.as_deref(), ci)?;
-    let is_of_pull_request = run.pr.or(ci.context.pull_request_number).is_some();
-    let folder = checkout.folder().unwrap_or(Path::new("."));
-    let ((owners, mut warnings), (renames, of_renames)) =
-        match purpose.dry_run || purpose.rerun.is_some() || is_of_pull_request {
-            true => Default::default(),
-            // The server takes them from runs of the stable branch only.
-            false => (owners::owners(folder)?, renames::renames(folder)?),
-        };
-    warnings.extend(of_renames);
-    let mut of_run = Flags::from(run);
-    if purpose.rerun.is_none() {
-        of_run.context.merge_base =
-            git::merge_base(folder, &environment::variable, [&of_run.context, &ci.context]);
-    }
-    if let Some(rerun) = purpose.rerun {
-        of_run.attempt = Some(rerun.attempt);
-        // It is that of the first report, as the merge base is.
-        of_run.replace = false;
-    }
-    let facts = Facts {
-        flags: &of_run,
-        format: format.0,
-        // Without the flag the server takes it from CI's variables.
-        root: root.as_ref().and_then(|_| checkout.root()),
-        ci,
-        known_files: checkout.file_names(format.0, files),
-        owners,
-        renames,
-        rerun: purpose.rerun.map(|rerun| rerun.tests),
-        project: flags.project.as_deref(),
-        retries_as_attempts: *retries_as_attempts,
-        skip_cached: flags.skip_cached,
-        dry_run: purpose.dry_run,
-        failures: purpose.failures,
-        utc_offset_minutes: clocks::utc_offset_minutes(),
-    };
-    let (fields, of_fields) = facts.fields();
-    warnings.extend(of_fields);
-    Ok((fields, warnings))
-}
-
 /// Shows the key's owner, and the files that would be sent.
-fn check(
-    global: &Global,
-    flags: &UploadFlags,
-    server: &Server,
-    ci: &CiContext,
-    files: &[SourceFile],
-) -> anyhow::Result<()> {
+fn check(sender: &Sender<'_>, files: &[SourceFile]) -> anyhow::Result<()> {
+    let Sender {
+        global,
+        flags,
+        server,
+        ..
+    } = *sender;
     let key = server.key().map_err(anyhow::Error::new)?;
-    let purpose = Purpose {
-        dry_run: flags.dry_run,
-        failures: false,
-        rerun: None,
-    };
-    let (fields, warnings) = fields(flags, ci, files, purpose)?;
-    output::print_warnings(&warnings);
-    let body = Body::new(&fields, files)?;
+    let (fields, body) = sender.request(files, Purpose::default())?;
     let file_names: Vec<_> = files
         .iter()
         .map(|file| {
@@ -362,13 +137,21 @@ fn check(
         .collect();
     let sent: serde_json::Map<_, _> = fields
         .iter()
-        .filter(|(name, _)| !["knownFiles", "owners", "ownersFiles", "renames"].contains(name))
-        .map(|(name, text)| {
-            let value = match *name {
-                "ci" => serde_json::from_str(text).unwrap_or(Value::Null),
-                _ => Value::from(text.as_str()),
+        .filter(|(field, _)| {
+            !matches!(
+                field,
+                UploadField::KnownFiles
+                    | UploadField::Owners
+                    | UploadField::OwnersFiles
+                    | UploadField::Renames
+            )
+        })
+        .map(|(field, text)| {
+            let value = match *field == UploadField::Ci {
+                true => serde_json::from_str(text).unwrap_or(Value::Null),
+                false => Value::from(text.as_str()),
             };
-            ((*name).to_owned(), value)
+            (field.name().to_owned(), value)
         })
         .collect();
     let value = json!({

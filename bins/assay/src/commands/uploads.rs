@@ -44,7 +44,7 @@ struct UploadList {
 
 /// Runs `assay uploads`.
 pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
-    let mut api = args.api.client(global.json, &args.connection)?;
+    let mut api = args.api.client(global.progress(), &args.connection)?;
     let project = api.project(args.project.as_deref())?;
     let answer = api.get(&format!("projects/{project}/uploads?limit={}", args.limit))?;
     let UploadList { uploads } =

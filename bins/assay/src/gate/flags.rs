@@ -48,8 +48,6 @@ pub(crate) struct GateFlags {
 pub(crate) enum GateOutput {
     /// For a terminal and a log
     Text,
-    /// For a comment or a summary
-    Markdown,
     /// One JSON object
     Json,
     /// The failed tests as JUnit XML, the excused ones as skipped

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use assay_cli_job::gate::policy::Decision;
-use assay_cli_remote::server::{address::MissingSetting, annotation, http, ingest::Server};
+use assay_cli_remote::server::{address::MissingSetting, http};
 use assay_cli_terminal::{
     message,
     retry::{self, Backoff},
@@ -12,7 +12,7 @@ use assay_domain::{id::RunId, run::CiProvider};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::errors;
+use crate::{errors, sender::Sender};
 
 /// The run or upload of a decision.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -46,9 +46,7 @@ impl DecisionTarget {
 
 /// Sends a decision. If it is not stored, prints a warning; the exit status does not change.
 pub(crate) fn store(
-    json: bool,
-    server: &Server,
-    provider: Option<CiProvider>,
+    sender: &Sender<'_>,
     target: anyhow::Result<DecisionTarget>,
     decision: &Decision,
     deadline: Instant,
@@ -56,13 +54,14 @@ pub(crate) fn store(
     let sent = target.and_then(|target| {
         let body = decision.to_record(target.run_id, target.shard_id);
         let mut backoff = Backoff::until(deadline);
-        let sent = retry::until_expired(json, &mut backoff, "the decision is not stored yet", || {
-            server.decide(&body, http::until(deadline))
+        let progress = sender.global.progress();
+        let sent = retry::until_expired(progress, &mut backoff, "the decision is not stored yet", || {
+            sender.server.decide(&body, http::until(deadline))
         });
         sent.map_err(anyhow::Error::new)
     });
     if let Err(error) = sent {
-        not_stored(provider, &error);
+        not_stored(sender.ci.provider, &error);
     }
 }
 
@@ -75,7 +74,7 @@ pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
         Some(missing) => message!("{}", text(missing.message())),
         None => {
             let advice = errors::advice(error).map_or_else(String::new, |advice| format!("; {advice}"));
-            annotation::warn(provider, &text(&format!("{error:#}{advice}")));
+            errors::warn(provider, &text(&format!("{error:#}{advice}")));
         }
     }
 }

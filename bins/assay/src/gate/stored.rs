@@ -1,6 +1,7 @@
 //! The failures of a stored run, from the read API.
 
 use assay_cli_job::gate::judged::JudgedRun;
+use assay_cli_terminal::progress::Progress;
 use assay_domain::id::RunId;
 use clap::Args;
 
@@ -29,12 +30,12 @@ impl StoredRunFlags {
     /// Asks the server for the failures of a run.
     pub(crate) fn fetch(
         &self,
-        json: bool,
+        progress: &dyn Progress,
         run: RunId,
         project: Option<&str>,
         connection: &ConnectionFlags,
     ) -> anyhow::Result<JudgedRun> {
-        let mut api = self.api.client(json, connection)?;
+        let mut api = self.api.client(progress, connection)?;
         let project = api.project(project)?;
         let answer = api.get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"

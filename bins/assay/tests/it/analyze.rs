@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, Server, World, stderr_text};
+use assay_testkit::{Cli, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -13,10 +13,6 @@ use crate::junit;
 /// The command line with the address of a missing database, because analysis needs none.
 fn cli() -> Cli {
     Cli::new("postgresql://127.0.0.1:1/nowhere")
-}
-
-fn testdata(path: &str) -> String {
-    format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"))
 }
 
 fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
@@ -165,94 +161,6 @@ fn reports_and_the_same_history_as_csv_get_equal_verdicts() {
     );
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the server's window ends at its own clock"
-)]
-fn clock() -> time::OffsetDateTime {
-    std::time::SystemTime::now().into()
-}
-
-/// The import, the flaky list and the analysis compute equal figures, to the last digit.
-#[test]
-fn an_analysis_agrees_with_stored_verdicts_and_the_live_list() {
-    let world = World::without_key();
-    // The live list's window ends at the time of the request.
-    let now = clock();
-    let at = |run: u32| {
-        let at = now - time::Duration::hours(20 * i64::from(13 - run));
-        at.format(&time::format_description::well_known::Rfc3339).unwrap()
-    };
-    for (name, xml) in reports(at) {
-        let file = world.file(&format!("history/{name}"), &xml);
-        world.import(&[&file, "--no-ci"]);
-    }
-    let analysis = cli().json(&[
-        "analyze",
-        &world.folder.path().join("history").display().to_string(),
-    ]);
-
-    let key = world
-        .cli
-        .json(&["key", "create", "--org", "Shop", "--days", "30"]);
-    let server = Server::start(world.database.url());
-    let get = |path: &str| {
-        let answer = server.client().get(
-            &format!("/api/v1/projects/{}/{path}", world.project),
-            key["key"].as_str(),
-        );
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.json()
-    };
-    let live = get("flaky");
-    let reported: Vec<&Value> = analysis["tests"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|test| test["status"] == "broken" || test["status"] == "flaky")
-        .collect();
-    let live = live["tests"].as_array().unwrap();
-    assert_eq!(live.len(), reported.len());
-    for (live, ours) in live.iter().zip(&reported) {
-        let name = live["testName"].as_str().unwrap();
-        let stored = get(&format!(
-            "tests/{}/status",
-            name.replace(' ', "%20").replace('>', "%3E")
-        ));
-        for field in [
-            "status",
-            "statusReason",
-            "flakeScore",
-            "flipRate",
-            "failureRate",
-            "runsConsidered",
-            "failureStreak",
-        ] {
-            assert_eq!(live[field], ours[field], "{field} of {name}, live");
-            assert_eq!(stored[field], ours[field], "{field} of {name}, stored");
-        }
-        for field in [
-            "testName",
-            "filePath",
-            "explanation",
-            "alsoActive",
-            "timeLostMs",
-            "flakeRate",
-            "impact",
-            "runsInWindow",
-            "lastSeenAt",
-        ] {
-            assert_eq!(live[field], ours[field], "{field} of {name}");
-        }
-        for field in ["status", "startedAt", "runNumber"] {
-            assert_eq!(
-                live["lastRun"][field], ours["lastRun"][field],
-                "{field} of {name}'s last run"
-            );
-        }
-    }
-}
-
 #[test]
 fn the_table_lists_broken_and_flaky_tests_first() {
     let reports = report_folder();
@@ -384,65 +292,6 @@ fn runs_without_a_branch_are_on_the_stable_one_where_others_name_one() {
     assert_eq!(apart["runsAssumedStable"], 0);
 }
 
-/// The tutorial shows this command first. The server judges the same reports as runs of the stable branch.
-#[test]
-fn the_analysis_judges_the_sample_reports_like_the_service() {
-    let analysis = cli().json(&["analyze", &testdata("demo/storefront")]);
-    let count = |status: &str| {
-        let statuses = statuses(&analysis);
-        statuses.iter().filter(|(_, found)| *found == status).count()
-    };
-    assert_eq!((count("broken"), count("flaky")), (2, 9));
-}
-
-#[test]
-fn reports_with_a_file_per_class_are_one_run_and_two_formats_count_once() {
-    let suite = |name: &str, passed: bool| junit::report("2026-11-20T08:00:00Z", &[(name, passed)]);
-    let surefire = folder(&[
-        ("build/TEST-a.xml", suite("a", true)),
-        ("build/TEST-b.xml", suite("b", true)),
-        (
-            "later/TEST-a.xml",
-            junit::report("2026-11-20T10:00:00Z", &[("a", true)]),
-        ),
-        ("notes.json", "{}".to_owned()),
-    ]);
-    let output = cli().run(&["analyze", &path(&surefire, ""), "--json"]);
-    let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (&analysis["runs"], analysis["tests"].as_array().unwrap().len()),
-        (&2.into(), 2)
-    );
-    assert!(
-        stderr_text(&output).contains("notes.json"),
-        "{}",
-        stderr_text(&output)
-    );
-
-    let ctrf = r#"{"reportFormat":"CTRF","results":{"tool":{"name":"x"},"summary":{},"tests":[{"name":"a","status":"passed","duration":4,"start":1795161600000}]}}"#;
-    let both = folder(&[("run-1.json", ctrf.to_owned()), ("run-1.xml", suite("a", false))]);
-    let analysis = cli().json(&["analyze", &path(&both, "")]);
-    assert_eq!(
-        (&analysis["runs"], &analysis["tests"][0]["failureRate"]),
-        (&1.into(), &0.0.into())
-    );
-}
-
-#[test]
-fn every_kind_of_report_can_be_analysed() {
-    let output = cli().run(&[
-        "analyze",
-        &testdata("reports/samples"),
-        &testdata("reports/playwright"),
-        "--json",
-        "--now",
-        "2026-11-21T00:00:00Z",
-    ]);
-    assert!(output.status.success(), "{}", stderr_text(&output));
-    let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(analysis["tests"].as_array().unwrap().len() > 20);
-}
-
 #[test]
 fn tests_that_cannot_be_judged_are_named() {
     let empty = folder(&[("notes.txt", String::new())]);
@@ -531,94 +380,6 @@ fn trx(start: &str, rounds: &str) -> String {
     )
 }
 
-fn analyzed(files: &[(String, String)], more: &[&str]) -> Value {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    let folder = path(&folder, "");
-    let mut arguments = vec!["analyze", &*folder, "--now", "2026-11-14T00:00:00Z"];
-    arguments.extend(more);
-    cli().json(&arguments)
-}
-
-#[test]
-fn the_legs_of_a_build_are_variants_of_one_run() {
-    for (net48, net8) in [
-        ("builds/{}/shop_net48.trx", "builds/{}/shop_net8.0.trx"),
-        ("builds/{}/net48/shop.trx", "builds/{}/net8.0/shop.trx"),
-        ("shop_net48-{}.trx", "shop_net8.0-{}.trx"),
-    ] {
-        let files: Vec<(String, String)> = (1..13)
-            .flat_map(|build| {
-                let name = |pattern: &str| pattern.replace("{}", &format!("{build:02}"));
-                [
-                    (
-                        name(net48),
-                        trx(&format!("2026-11-{build:02}T09:00:00Z"), "Failed"),
-                    ),
-                    (
-                        name(net8),
-                        trx(&format!("2026-11-{build:02}T09:00:40Z"), "Passed"),
-                    ),
-                ]
-            })
-            .collect();
-        let joined = analyzed(&files, &[]);
-        assert_eq!(
-            (&joined["runs"], statuses(&joined)),
-            (&12.into(), vec![("Rounds", "broken"), ("Adds", "healthy")])
-        );
-        let apart = analyzed(&files, &["--one-run-per-file"]);
-        assert_eq!(
-            (&apart["runs"], statuses(&apart)[0]),
-            (&24.into(), ("Rounds", "flaky"))
-        );
-    }
-}
-
-/// Surefire writes a file for each class into one folder, which is one run.
-#[test]
-fn folders_of_files_that_are_one_run_are_legs_of_a_build() {
-    let class = |class: &str, time: &str, passes: bool| {
-        let failure = if passes {
-            ""
-        } else {
-            "<failure message='off by one'/>"
-        };
-        format!(
-            "<testsuite name='shop.{class}' tests='1' timestamp='{time}'><testcase classname='shop.{class}' \
-             name='adds' time='0.5'>{failure}</testcase></testsuite>"
-        )
-    };
-    let files: Vec<(String, String)> = (1..13)
-        .flat_map(|day| {
-            ["linux", "windows"].map(|leg| {
-                let time = format!("2026-11-{day:02}T09:00:00Z");
-                ["Cart", "Order"].map(|name| {
-                    let passes = name == "Cart" || leg == "linux";
-                    (
-                        format!("{day:02}/{leg}/TEST-shop.{name}.xml"),
-                        class(name, &time, passes),
-                    )
-                })
-            })
-        })
-        .flatten()
-        .collect();
-    let joined = analyzed(&files, &[]);
-    assert_eq!(
-        (&joined["runs"], statuses(&joined)),
-        (
-            &12.into(),
-            vec![("shop.Order > adds", "broken"), ("shop.Cart > adds", "healthy")]
-        )
-    );
-    assert_eq!(analyzed(&files, &["--one-run-per-file"])["runs"], 24);
-}
-
 #[test]
 fn a_warning_says_that_too_many_reports_were_not_compared() {
     // Names without a number.
@@ -644,78 +405,4 @@ fn a_warning_says_that_too_many_reports_were_not_compared() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(stderr.contains("33 reports in"), is_warned, "{stderr}");
     }
-}
-
-#[test]
-fn reports_that_may_be_of_different_builds_are_runs_of_their_own() {
-    let at = |time: &str| trx(&format!("2026-11-13T{time}Z"), "Passed");
-    let other = at("09:10:00")
-        .replace("Adds", "Subtracts")
-        .replace("Rounds", "Halves");
-    for (one, other, second) in [
-        // Numbers count builds.
-        ("run-1.trx", "run-2.trx", at("09:10:00")),
-        ("builds/12/r.trx", "builds/13/r.trx", at("09:10:00")),
-        // More than an hour apart, and without a test in common.
-        ("linux.trx", "windows.trx", at("10:01:00")),
-        ("unit.trx", "e2e.trx", other),
-    ] {
-        let files = [(one.to_owned(), at("09:00:00")), (other.to_owned(), second)];
-        assert_eq!(analyzed(&files, &[])["runs"], 2, "{one} {other}");
-    }
-    let legs = [
-        ("linux.trx".to_owned(), at("09:00:00")),
-        ("windows.trx".to_owned(), at("09:59:00")),
-    ];
-    assert_eq!(analyzed(&legs, &[])["runs"], 1);
-}
-
-#[test]
-fn a_rerun_of_failed_tests_is_a_part_of_the_run_that_it_repeats() {
-    let rerun = "<TestRun><Times start='2026-11-13T09:05:00Z' finish='2026-11-13T09:05:01Z'/><Results><UnitTestResult \
-                 testId='Rounds' testName='Rounds' outcome='Passed' startTime='2026-11-13T09:05:00Z' \
-                 duration='00:00:00.5'/></Results></TestRun>";
-    let files = [
-        ("13/a.trx".to_owned(), trx("2026-11-13T09:00:00Z", "Failed")),
-        ("13/b.trx".to_owned(), rerun.to_owned()),
-    ];
-    let analysis = analyzed(&files, &[]);
-    assert_eq!(analysis["runs"], 1);
-    let rounds = &analysis["tests"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|test| test["testName"] == "Rounds")
-        .unwrap();
-    assert_eq!(rounds["lastRun"]["status"], "passed", "{rounds}");
-}
-
-#[test]
-fn a_history_of_names_that_change_is_that_of_one_test() {
-    let mut csv = String::from("test,run,started_at,status\n");
-    for run in 1..13_u32 {
-        let status = if run.is_multiple_of(4) { "failed" } else { "passed" };
-        let (day, address) = (days(run), 0x7f3a_1c1d_2e30_u64 + u64::from(run) * 7_919);
-        csv += &format!("eq #<Cart:{address:#x}>,run-{run},{day},{status}\n");
-        csv += &format!("adds,run-{run},{day},passed\n");
-        // Two such names in one run are two executions, and no retry.
-        csv += &format!("twice #<Cart:{address:#x}>,run-{run},{day},failed\n");
-        csv += &format!("twice #<Cart:{:#x}>,run-{run},{day},passed\n", address + 64);
-    }
-    let folder = folder(&[("history.csv", csv)]);
-    let file = path(&folder, "history.csv");
-    let analysis = cli().json(&["analyze", &file]);
-    let mut found = statuses(&analysis);
-    found.sort_unstable();
-    assert_eq!(
-        found,
-        [
-            ("adds", "healthy"),
-            ("eq #<Cart:<address>>", "flaky"),
-            // One of two executions passed in every run: the code cannot be broken.
-            ("twice #<Cart:<address>>", "broken"),
-        ]
-    );
-    let written = cli().json(&["analyze", &file, "--written-names"]);
-    assert_eq!(written["tests"].as_array().unwrap().len(), 1 + 12 + 24);
 }

@@ -77,23 +77,6 @@ fn the_broken_commit_is_found_in_a_worktree_although_the_test_flakes() {
 }
 
 #[test]
-fn commits_that_cannot_run_are_left_out_and_a_flaky_test_is_no_breakage() {
-    let folder = tempfile::tempdir().unwrap();
-    repository(folder.path(), 6, 99);
-    let range = ["--json", "--good", "c1", "--bad", "c6", "--flake-rate", "0.3"];
-    let skipped = json(&culprit(
-        folder.path(),
-        &[&range[..], &["--run", "exit 125"]].concat(),
-    ));
-    assert_eq!(skipped["outcome"], "stuck", "{skipped}");
-    let flaky = json(&culprit(
-        folder.path(),
-        &[&range[..], &["--run", "true"]].concat(),
-    ));
-    assert_eq!(flaky["outcome"], "not_broken", "{flaky}");
-}
-
-#[test]
 fn a_signal_removes_the_worktree_and_old_code_gets_no_secrets() {
     let folder = tempfile::tempdir().unwrap();
     repository(folder.path(), 6, 99);
@@ -127,21 +110,6 @@ fn a_signal_removes_the_worktree_and_old_code_gets_no_secrets() {
         let seen = std::fs::read_to_string(&seen).unwrap();
         assert!(seen.contains("KEPT=kept") && !seen.contains("secret"), "{seen}");
     }
-}
-
-#[test]
-fn a_range_without_commits_and_unknown_commits_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    repository(folder.path(), 2, 9);
-    for (good, bad, reason) in [
-        ("c2", "c1", "there is no commit in c2..c1"),
-        ("c1", "nowhere", "are not in this repository; fetch them"),
-    ] {
-        let output = culprit(folder.path(), &["--good", good, "--bad", bad]);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(stderr_text(&output).contains(reason), "{}", stderr_text(&output));
-    }
-    assert_eq!(culprit(folder.path(), &["--good", "c1"]).status.code(), Some(2));
 }
 
 #[test]

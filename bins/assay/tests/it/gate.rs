@@ -85,13 +85,6 @@ fn the_names_of_the_report_and_of_its_history_follow_one_rule() {
 }
 
 #[test]
-fn nothing_is_excused_without_a_history() {
-    let empty = tempfile::tempdir().unwrap();
-    let (status, stderr) = gate(empty.path(), &[("pays", None), ("odd", TIMEOUT)], &[]);
-    assert_eq!(status, Some(3), "{stderr}");
-}
-
-#[test]
 fn a_closed_pipe_changes_no_status() {
     let history = folder();
     fs::remove_file(history.path().join("run-21.json")).unwrap();

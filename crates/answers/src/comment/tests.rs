@@ -1,17 +1,18 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
+    id::ProjectId,
     owners::Ownership,
     page::Page,
     project::ProjectTag,
-    run::{RunTag, ShardCount},
+    run::{RunStatus, RunTag, ShardCount},
     test::TestName,
     test_attempts::StoredAttempt,
 };
 
 use super::*;
 use crate::{
-    changes::{SlowerTest, SlowerTests},
-    commit::{CommitRun, CommitTag},
+    changes::{ChangedTests, RunChanges, SlowerTest, SlowerTests},
+    commit::{CommitResults, CommitRun, CommitTag},
     failures::{ByCause, CauseEvidence, CauseProbabilities, ExplainedFailure, Gate, SameErrors, StableState},
 };
 

@@ -62,8 +62,7 @@ pub fn joined_failures(
     engine: &dyn Diagnose,
     project: &Project,
     runs: &[RunId],
-    filter: &FailureFilter,
-    requested: (u64, u32),
+    (filter, page): (&FailureFilter, (u64, u32)),
     now: Timestamp,
 ) -> Result<JoinedFailures, StoreError> {
     in_snapshot(store, project, |snapshot| {
@@ -103,7 +102,7 @@ pub fn joined_failures(
                 .then_with(|| left.name.cmp(&right.name))
                 .then_with(|| left_run.cmp(right_run))
         });
-        let (page, on_page) = page_of(&listed, requested);
+        let (page, on_page) = page_of(&listed, page);
         let actions = Actions::of(explained.iter().map(|(_, failures)| failures.causes()));
         let mut failures = entries(snapshot, &explained, on_page)?;
         for (_, failure) in &mut failures {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use assay_cli_local::sources::git::{GitError, git};
-use assay_cli_terminal::{message, output};
+use assay_cli_terminal::{output, progress::Progress};
 use assay_flakiness::plan::bisection::{Bisection, NextStep};
 
 use crate::culprit::{
@@ -118,10 +118,11 @@ impl Search {
         )
     }
 
-    /// Runs commits in a worktree until the culprit is found, at most this often. Prints each result. `status` runs the
+    /// Runs commits in a worktree until the culprit is found, at most this often. Notes each result. `status` runs the
     /// commit of a folder and returns the exit status; none if a signal ended it. The worktree is removed at the end.
     pub fn run(
         &mut self,
+        progress: &dyn Progress,
         most_runs: u32,
         mut status: impl FnMut(&Path) -> io::Result<Option<i32>>,
     ) -> Result<(), SearchError> {
@@ -129,17 +130,17 @@ impl Search {
         loop {
             let place = match self.bisection.next_step() {
                 NextStep::Run { commit, .. } => commit,
-                NextStep::Found(merge) if self.search_merged(merge)? => continue,
+                NextStep::Found(merge) if self.search_merged(progress, merge)? => continue,
                 NextStep::Found(_) | NextStep::NotBroken | NextStep::Stuck => break,
             };
             if self.runs >= most_runs {
-                message!("stopped after {} runs (--most-runs)", self.runs);
+                progress.note(&format!("stopped after {} runs (--most-runs)", self.runs));
                 break;
             }
             let commit = self.commits.get(place).map_or("", String::as_str);
             let worktree = match &mut worktree {
                 Some(worktree) => worktree,
-                None => worktree.insert(Worktree::new(&self.repository, commit)?),
+                None => worktree.insert(Worktree::new(progress, &self.repository, commit)?),
             };
             worktree.check_out(commit)?;
             self.runs += 1;
@@ -158,13 +159,13 @@ impl Search {
                 }
                 None => return Err(SearchError::Signal(short(commit).to_owned())),
             };
-            message!("run {}: {} {result}", self.runs, short(commit));
+            progress.note(&format!("run {}: {} {result}", self.runs, short(commit)));
         }
         Ok(())
     }
 
     /// Adds the commits of the branch that a merge brought, to search among them. Whether there are any.
-    fn search_merged(&mut self, merge: usize) -> Result<bool, SearchError> {
+    fn search_merged(&mut self, progress: &dyn Progress, merge: usize) -> Result<bool, SearchError> {
         let Some(commit) = self.commits.get(merge).cloned() else {
             return Ok(false);
         };
@@ -193,10 +194,10 @@ impl Search {
             return Ok(false);
         }
         let count = output::count(u64::try_from(merged.len()).unwrap_or(u64::MAX), "commit");
-        message!(
+        progress.note(&format!(
             "{} broke the test, and merged {count}: searching among them",
             short(&commit)
-        );
+        ));
         self.bisection.insert(merge, merged.len());
         self.commits.splice(merge..merge, merged);
         Ok(true)
@@ -290,7 +291,7 @@ mod tests {
             search.in_words()
         );
         let passes = |folder: &Path| Ok(Some(i32::from(folder.join("broken").exists())));
-        search.run(50, passes).unwrap();
+        search.run(&(), 50, passes).unwrap();
         assert_eq!(
             search.bisection().next_step(),
             NextStep::Found(4),
@@ -317,7 +318,7 @@ mod tests {
         let open = Answer::of(&search).to_json();
         assert_eq!(open["outcome"], "open");
         assert!(open["next"]["times"].as_u64().unwrap() >= 1, "{open}");
-        search.run(50, |_| Ok(Some(CANNOT_RUN))).unwrap();
+        search.run(&(), 50, |_| Ok(Some(CANNOT_RUN))).unwrap();
         assert_eq!(search.runs(), 3);
         let answer = Answer::of(&search);
         assert_eq!(answer.to_json()["outcome"], "stuck");
@@ -331,7 +332,7 @@ mod tests {
             let failed = i32::from(folder.join("broken").exists());
             Ok(Some(if does_not_build { CANNOT_RUN } else { failed }))
         };
-        search.run(50, status).unwrap();
+        search.run(&(), 50, status).unwrap();
         let words = Answer::of(&search).in_words();
         assert!(words.starts_with("One of 3 commits broke the test"), "{words}");
         let left_out = words.lines().nth(1).unwrap();
@@ -368,7 +369,7 @@ mod tests {
         .concat());
         let mut search = Search::new(folder.path(), (&names[0], "HEAD"), None, Some(0.05)).unwrap();
         let passes = |folder: &Path| Ok(Some(i32::from(folder.join("broken").exists())));
-        search.run(50, passes).unwrap();
+        search.run(&(), 50, passes).unwrap();
         assert_eq!(Answer::of(&search).to_json()["commit"], culprit.as_str());
     }
 

@@ -3,20 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use assay_cli_local::sources::git::git;
-use assay_cli_terminal::message;
+use assay_cli_terminal::progress::Progress;
 
 use crate::culprit::SearchError;
 
 /// A worktree of a repository, removed at the end.
-pub(crate) struct Worktree {
+pub(crate) struct Worktree<'a> {
+    progress: &'a dyn Progress,
     /// Holds the folder of the worktree.
     _parent: tempfile::TempDir,
     folder: PathBuf,
     repository: PathBuf,
 }
 
-impl Worktree {
-    pub(crate) fn new(repository: &Path, commit: &str) -> Result<Self, SearchError> {
+impl<'a> Worktree<'a> {
+    pub(crate) fn new(
+        progress: &'a dyn Progress,
+        repository: &Path,
+        commit: &str,
+    ) -> Result<Self, SearchError> {
         let parent = tempfile::tempdir().map_err(SearchError::Folder)?;
         let folder = parent.path().join("worktree");
         let name = folder.display().to_string();
@@ -33,6 +38,7 @@ impl Worktree {
             ],
         )?;
         Ok(Self {
+            progress,
             _parent: parent,
             folder,
             repository: repository.to_path_buf(),
@@ -52,11 +58,12 @@ impl Worktree {
     }
 }
 
-impl Drop for Worktree {
+impl Drop for Worktree<'_> {
     fn drop(&mut self) {
         let name = self.folder.display().to_string();
         if let Err(error) = git(&self.repository, &["worktree", "remove", "--force", &name]) {
-            message!("the worktree is not removed: {error}");
+            self.progress
+                .note(&format!("the worktree is not removed: {error}"));
         }
     }
 }

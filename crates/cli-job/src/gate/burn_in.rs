@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use assay_cli_terminal::{message, output};
+use assay_cli_terminal::output;
 use assay_domain::test::TestName;
 use assay_flakiness::plan::{
     burn_in::{self, BurnInRound, Candidate, RateLevel},
@@ -137,10 +137,11 @@ impl<'a> BurnIn<'a> {
         }
     }
 
-    /// Runs the tests again until the rates are known or the time is over, and prints what runs.
+    /// Runs the tests again until the rates are known or the time is over, and notes what runs.
     pub fn run<J: CommandJob>(mut self, job: &mut J) -> Ended<BurnInResults, J::Error> {
         if self.tests.is_empty() {
-            message!("no test runs in: none is new, and no test's file is part of the change");
+            job.progress()
+                .note("no test runs in: none is new, and no test's file is part of the change");
             return Ended {
                 found: None,
                 error: None,
@@ -154,11 +155,11 @@ impl<'a> BurnIn<'a> {
             };
             if !is_begun {
                 let count = u64::try_from(round.candidates.len()).unwrap_or(u64::MAX);
-                message!(
+                job.progress().note(&format!(
                     "running {} again until it is known how often they fail, for at most {} s",
                     output::count(count, "new or changed test"),
                     self.budget.limit_s()
-                );
+                ));
             }
             is_begun = true;
             if let Err(error) = self.run_round(job, &round) {
@@ -166,10 +167,10 @@ impl<'a> BurnIn<'a> {
             }
         };
         if !self.has_run {
-            message!(
+            job.progress().note(&format!(
                 "no test runs in: a repetition takes longer than --burn-in {} s, or the tests cannot be selected",
                 self.budget.limit_s()
-            );
+            ));
         }
         Ended {
             found: self.has_run.then(|| self.results()),
@@ -185,7 +186,8 @@ impl<'a> BurnIn<'a> {
             RunEnd::Reported(report) => failed(&report),
             RunEnd::Unreported => HashMap::new(),
             RunEnd::TimedOut => {
-                message!("the time of --burn-in is over; the repetition that it ended does not count");
+                job.progress()
+                    .note("the time of --burn-in is over; the repetition that it ended does not count");
                 return Ok(());
             }
         };
@@ -193,7 +195,8 @@ impl<'a> BurnIn<'a> {
         let chosen = round.candidates.iter();
         let results: Vec<(usize, Option<bool>)> = chosen.map(|index| (*index, of_test(index))).collect();
         if self.is_crowd(&results) {
-            message!("several tests failed together; this repetition does not count");
+            job.progress()
+                .note("several tests failed together; this repetition does not count");
             return Ok(());
         }
         let mut sent = Vec::new();

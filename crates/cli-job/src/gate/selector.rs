@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use assay_cli_terminal::progress::Progress;
 use assay_domain::{attempt::AttemptStatus, test::TestName};
 use assay_flakiness::plan::reruns::{ProcessOf, RerunKind};
 use assay_reports::{Report, ReportedTest};
@@ -19,6 +20,9 @@ use crate::runners::{
 pub trait CommandJob {
     /// The reason why it does not.
     type Error: From<NotSelected>;
+
+    /// Receives what runs and why.
+    fn progress(&self) -> &dyn Progress;
 
     /// Runs the command with a selection for at most this time, and reads the report that it writes. A command that finds
     /// no test may write none.

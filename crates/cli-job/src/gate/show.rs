@@ -1,8 +1,7 @@
-//! The gate's decision as text, Markdown, JSON and JUnit XML.
+//! The gate's decision as text, JSON and JUnit XML.
 //!
 //! Names and sentences come from reports and branches, so each form escapes them.
 
-use assay_answers::markdown::code;
 use assay_cli_local::analysis::cause_words;
 use assay_cli_terminal::{output, terminal};
 use assay_domain::{cause::band, decision::GateOutcome};
@@ -10,10 +9,6 @@ use serde_json::{Value, json};
 
 use crate::gate::policy::{Decision, Refusal, Reran};
 
-/// The first line of the Markdown, by which a step finds the comment that it wrote before.
-const MARKER: &str = "<!-- assay-gate -->";
-/// Longest Markdown, in characters: GitHub takes 65,536 for a comment.
-const LONGEST: usize = 60_000;
 /// Longest text of a report in any form, in characters.
 const LONGEST_TEXT: usize = 500;
 
@@ -46,51 +41,6 @@ pub fn text(decision: &Decision) -> String {
         if let Some(refusal) = refusal {
             text += &format!("  Not excused: {}\n", refusal.sentence());
         }
-    }
-    text
-}
-
-/// The decision as Markdown of at most 60,000 characters.
-pub fn markdown(decision: &Decision) -> String {
-    let mut text = format!("{MARKER}\n### {}\n", headline(decision));
-    if let Some(reran) = &decision.reran {
-        text += &format!("\n{}\n", reran_in_words(reran));
-    }
-    if let Some(burn_in) = &decision.burn_in {
-        text += &format!("\n{}\n", code(&burn_in.in_words()));
-    }
-    for sentence in decision.problems.iter().chain(&decision.open) {
-        text += &format!("\n- {}", code(sentence));
-    }
-    text.push('\n');
-    let ending = |left: usize| {
-        format!(
-            "\n… and {}\n",
-            output::count(u64::try_from(left).unwrap_or(u64::MAX), "further failed test")
-        )
-    };
-    let mut length = text.chars().count();
-    for (place, (failure, refusal)) in decision.failed.iter().enumerate() {
-        let verdict = match refusal {
-            None => "Excused".to_owned(),
-            Some(refusal) => format!("**Not excused**: {}", refusal.sentence()),
-        };
-        let in_file = failure
-            .file_path
-            .as_deref()
-            .map_or_else(String::new, |file| format!(" in {}", code(file)));
-        let entry = format!(
-            "\n- {}{in_file}\n  {verdict}. Cause: {} (this change: {}). {}\n",
-            code(&failure.test_name),
-            cause_words(failure.cause),
-            band(failure.mine),
-            code(&failure.explanation),
-        );
-        length += entry.chars().count();
-        if length > LONGEST - 100 {
-            return text + &ending(decision.failed.len() - place);
-        }
-        text += &entry;
     }
     text
 }
@@ -238,26 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn report_text_cannot_leave_its_code_span() {
-        let text = markdown(&decision(
-            "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
-            2,
-        ));
-        assert!(text.starts_with("<!-- assay-gate -->\n"), "{text}");
-        assert!(
-            !text.contains("@team") && !text.contains("#12") && !text.contains('\u{1b}'),
-            "{text}"
-        );
-        assert!(text.contains("``` ``</code>"), "{text}");
-        assert_eq!(
-            text.matches("<!--").count(),
-            3,
-            "the marker and the name, twice, in code: {text}"
-        );
-    }
-
-    #[test]
-    fn reruns_are_one_line_of_text_and_markdown() {
+    fn reruns_are_one_line() {
         let reran = |mine, times| Decision {
             reran: Some(Reran {
                 tests: 2,
@@ -269,17 +200,8 @@ mod tests {
         };
         let line = "Ran 2 tests again, 3 times, 14 s: this change, P .004\n";
         assert!(text(&reran(0.004, 3)).contains(line));
-        assert!(markdown(&reran(0.004, 3)).contains(line));
         assert!(text(&reran(0.000_1, 1)).contains("once, 14 s: this change, P below .001"));
         assert!(!text(&decision("pays", 1)).contains("Ran "));
-    }
-
-    #[test]
-    fn a_comment_fits() {
-        let text = markdown(&decision(&"x".repeat(600), 300));
-        assert!(text.chars().count() <= LONGEST, "{}", text.chars().count());
-        assert!(text.contains("further failed tests"), "{text}");
-        assert!(!markdown(&decision("x", 2)).contains("further"));
     }
 
     #[test]

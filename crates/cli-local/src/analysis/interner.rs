@@ -68,15 +68,13 @@ impl Tests {
     pub(crate) fn set_ups(&self) -> Vec<(TestOrdinal, Vec<TestOrdinal>)> {
         let tests = || (0..).zip(&self.names.values);
         let set_ups =
-            tests().filter_map(|(set_up, test)| Some((set_up, test, set_up::class_of(&test.name)?)));
+            tests().filter_map(|(number, test)| Some((number, test, set_up::class_of(&test.name)?)));
         set_ups
-            .map(|(set_up, own, class)| {
-                let is_of_class = |test: &TestName| {
-                    let rest = test.name.strip_prefix(class);
-                    test.file_path == own.file_path && rest.is_some_and(|rest| rest.starts_with(" > "))
-                };
-                let of_class = tests().filter(|(test, name)| *test != set_up && is_of_class(name));
-                (set_up, of_class.map(|(test, _)| test).collect())
+            .map(|(number, own, class)| {
+                let file = own.file_path.as_deref();
+                let of_class =
+                    tests().filter(|(test, name)| *test != number && set_up::is_of_class(name, class, file));
+                (number, of_class.map(|(test, _)| test).collect())
             })
             .collect()
     }

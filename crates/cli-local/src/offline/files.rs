@@ -8,15 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use assay_cli_terminal::{
-    message,
-    progress::{self, Unit},
-};
+use assay_cli_terminal::progress::{CountedRead, Counter, Progress, Work};
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, PreparedReport};
 use assay_reports::{Format, NamedReport, Report, SourceFile, ci::CiContext};
 use flate2::read::MultiGzDecoder;
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use crate::{
@@ -60,28 +56,32 @@ pub struct Inputs<'a> {
     pub retries_as_attempts: bool,
 }
 
-/// Reads all files of the arguments into the collector. With `json`, no progress is shown.
-pub fn read(json: bool, args: &Inputs<'_>, collector: &mut Collector, now: Timestamp) -> anyhow::Result<()> {
-    let candidates = files::candidates(args.paths, &["csv"])?;
+/// Reads all files of the arguments into the collector.
+pub fn read(
+    progress: &dyn Progress,
+    args: &Inputs<'_>,
+    collector: &mut Collector,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let candidates = files::candidates(progress, args.paths, &["csv"])?;
     let bytes = candidates.iter().map(size).sum();
-    let bar = progress::bar(json, "reading", bytes, Unit::Bytes);
+    let reading = progress.begin(Work::ReadBytes(bytes));
     let ci = CiContext::default();
     let reader = Reader {
-        input_format: args.format,
+        progress,
+        args,
         checkout: Checkout::of(args.root, &ci)?,
-        keeps_written_names: args.keeps_written_names,
-        retries_as_attempts: args.retries_as_attempts,
         now,
     };
     if args.keeps_written_names {
         collector.keep_written_names();
     }
     let mut skipped = Vec::new();
-    for batch in batches(candidates, args.format, args.one_run_per_file) {
+    for batch in batches(progress, candidates, args.format, args.one_run_per_file) {
         match batch {
-            Batch::Csv(candidate) => reader.csv(collector, &candidate, &bar)?,
+            Batch::Csv(candidate) => reader.csv(collector, &candidate, &*reading)?,
             Batch::OneBuild(slots) => {
-                bar.inc(slots.iter().flatten().map(size).sum());
+                reading.add(slots.iter().flatten().map(size).sum());
                 for content in reader.read_build(&slots)? {
                     reader.record(collector, content, &mut skipped)?;
                 }
@@ -92,14 +92,14 @@ pub fn read(json: bool, args: &Inputs<'_>, collector: &mut Collector, now: Times
                     .map(|slot| (slot, reader.read_slot(slot)))
                     .collect();
                 for (slot, recordings) in read {
-                    bar.inc(slot.iter().map(size).sum());
+                    reading.add(slot.iter().map(size).sum());
                     reader.record(collector, recordings?, &mut skipped)?;
                 }
             }
         }
     }
-    bar.finish_and_clear();
-    files::print_skipped(&skipped);
+    drop(reading);
+    files::note_skipped(progress, &skipped);
     Ok(())
 }
 
@@ -114,7 +114,12 @@ enum Batch {
 }
 
 /// The files in their order, folder by folder.
-fn batches(candidates: Vec<Candidate>, input_format: InputFormat, one_run_per_file: bool) -> Vec<Batch> {
+fn batches(
+    progress: &dyn Progress,
+    candidates: Vec<Candidate>,
+    input_format: InputFormat,
+    one_run_per_file: bool,
+) -> Vec<Batch> {
     let mut batches = Vec::new();
     let mut all_slots: Vec<Vec<Candidate>> = Vec::new();
     let mut folders: BTreeMap<PathBuf, Vec<Candidate>> = BTreeMap::new();
@@ -155,7 +160,7 @@ fn batches(candidates: Vec<Candidate>, input_format: InputFormat, one_run_per_fi
     }
     let (builds, single) = match one_run_per_file {
         true => (Vec::new(), all_slots),
-        false => by_build(all_slots),
+        false => by_build(progress, all_slots),
     };
     batches.extend(builds.into_iter().map(Batch::OneBuild));
     let mut single = single.into_iter().peekable();
@@ -167,7 +172,10 @@ fn batches(candidates: Vec<Candidate>, input_format: InputFormat, one_run_per_fi
 
 /// The reports that may be of one build by their paths, and the others. Only files that a walk found are joined: a file
 /// that is named is a run.
-fn by_build(slots: Vec<Vec<Candidate>>) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Candidate>>) {
+fn by_build(
+    progress: &dyn Progress,
+    slots: Vec<Vec<Candidate>>,
+) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Candidate>>) {
     let key = |slot: &[Candidate]| {
         let first = slot.first().filter(|first| first.from_walk)?;
         // The files of a run in one folder have names of classes, features or attempts, so the folder is what counts.
@@ -191,7 +199,7 @@ fn by_build(slots: Vec<Vec<Candidate>>) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Ca
             0 | 1 => single.extend(build),
             2..=AT_A_TIME => joined.push(build),
             _ => {
-                warn_of_many(&build);
+                note_many(progress, &build);
                 single.extend(build);
             }
         }
@@ -199,18 +207,18 @@ fn by_build(slots: Vec<Vec<Candidate>>) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Ca
     (joined, single)
 }
 
-/// Prints that reports are runs of their own because they are too many to be held at a time.
-fn warn_of_many(build: &[Vec<Candidate>]) {
+/// Notes that reports are runs of their own because they are too many to be held at a time.
+fn note_many(progress: &dyn Progress, build: &[Vec<Candidate>]) {
     let first = build.iter().flatten().next();
     let folder = first
         .and_then(|first| first.path.parent())
         .unwrap_or(Path::new(""));
-    message!(
+    progress.note(&format!(
         "{} reports in or beside {} are read as a run each: at most {AT_A_TIME} are compared to find the legs of one \
          build; give the folder of each build its number, or confirm this with --one-run-per-file",
         build.len(),
         assay_reports::shown_path(folder),
-    );
+    ));
 }
 
 /// The files of a folder without those that Karate writes for a feature in the formats of other tools.
@@ -301,17 +309,21 @@ enum Joined {
     Build,
 }
 
-struct Reader {
-    input_format: InputFormat,
+struct Reader<'a> {
+    progress: &'a dyn Progress,
+    args: &'a Inputs<'a>,
     checkout: Checkout,
-    keeps_written_names: bool,
-    retries_as_attempts: bool,
     now: Timestamp,
 }
 
-impl Reader {
+impl Reader<'_> {
     /// Reads a history as a stream.
-    fn csv(&self, collector: &mut Collector, candidate: &Candidate, bar: &ProgressBar) -> anyhow::Result<()> {
+    fn csv(
+        &self,
+        collector: &mut Collector,
+        candidate: &Candidate,
+        counter: &dyn Counter,
+    ) -> anyhow::Result<()> {
         let name = candidate.name();
         if candidate.path.as_os_str() == "-" {
             read_csv(collector, &name, io::stdin().lock())?;
@@ -324,12 +336,15 @@ impl Reader {
             is_regular,
             "{name}: not a regular file; pass the content of a pipe on standard input, as -"
         );
-        let file = bar.wrap_read(File::open(&candidate.path).with_context(|| name.clone())?);
+        let file = CountedRead {
+            inner: File::open(&candidate.path).with_context(|| name.clone())?,
+            counter,
+        };
         let is_packed = candidate
             .path
             .extension()
             .is_some_and(|suffix| suffix.eq_ignore_ascii_case("gz"));
-        let plain: Box<dyn Read> = if is_packed {
+        let plain: Box<dyn Read + '_> = if is_packed {
             Box::new(MultiGzDecoder::new(BufReader::new(file)))
         } else {
             Box::new(file)
@@ -378,7 +393,7 @@ impl Reader {
     }
 
     fn format(&self) -> Option<Format> {
-        match self.input_format {
+        match self.args.format {
             InputFormat::Report(format) => Some(format),
             InputFormat::Auto | InputFormat::Csv => None,
         }
@@ -415,7 +430,7 @@ impl Reader {
         }
         if let [(false, only)] = files.as_slice()
             && only.name == "-"
-            && self.input_format == InputFormat::Auto
+            && self.args.format == InputFormat::Auto
             && is_history(&only.bytes)
         {
             return Ok(SlotFiles::Other(FileContent::History(
@@ -451,8 +466,8 @@ impl Reader {
         let summed = Files::of(&files);
         let known_files = self.checkout.known_files(format, &files);
         let mut options = self.checkout.options(format, known_files.as_ref());
-        options.keeps_written_names = self.keeps_written_names;
-        options.retries_as_attempts = self.retries_as_attempts;
+        options.keeps_written_names = self.args.keeps_written_names;
+        options.retries_as_attempts = self.args.retries_as_attempts;
         let reports = match joined {
             Joined::Run => assay_reports::read_each(files, &options)?,
             Joined::Build => assay_reports::read_build(files, &options)?,
@@ -464,7 +479,8 @@ impl Reader {
             .partition(|NamedReport { report, .. }| identifies_run(report));
         // With the file's own time such a run would be the newest, and older runs might leave the window.
         for NamedReport { name, .. } in empty {
-            message!("skipped {name}: it has no tests and no time");
+            self.progress
+                .note(&format!("skipped {name}: it has no tests and no time"));
         }
         timed
             .into_iter()
@@ -492,7 +508,7 @@ impl Reader {
             .collect()
     }
 
-    /// Adds the content of a file to the collector, or to the skipped files. Prints why a file is unreadable.
+    /// Adds the content of a file to the collector, or to the skipped files. Notes why a file is unreadable.
     fn record(
         &self,
         collector: &mut Collector,
@@ -509,7 +525,7 @@ impl Reader {
                 read_csv(collector, "-", bytes.as_slice())?;
             }
             FileContent::Nothing(file) => skipped.push(file),
-            FileContent::Unreadable(error) => message!("skipped {error:#}"),
+            FileContent::Unreadable(error) => self.progress.note(&format!("skipped {error:#}")),
         }
         Ok(())
     }

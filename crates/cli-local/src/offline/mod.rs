@@ -7,7 +7,7 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use assay_cli_terminal::message;
+use assay_cli_terminal::progress::Progress;
 use assay_domain::timestamp::Timestamp;
 
 use crate::analysis::Collector;
@@ -15,10 +15,9 @@ use crate::analysis::Collector;
 pub use files::{InputFormat, Inputs, read};
 pub use table::table;
 
-/// Reads reports and histories of any format into a collector, to judge one more run against them. With `json`, no progress
-/// is shown. `keeps_written_names` is whether names keep the parts that change from run to run, also those of that run.
+/// Reads reports and histories of any format into a collector, to judge one more run against them. `keeps_written_names` is whether names keep the parts that change from run to run, also those of that run.
 pub fn collect(
-    json: bool,
+    progress: &dyn Progress,
     paths: &[PathBuf],
     stable_branch: &str,
     root: Option<&Path>,
@@ -34,16 +33,16 @@ pub fn collect(
         keeps_written_names,
         retries_as_attempts: false,
     };
-    read(json, &reading, &mut collector, now)?;
+    read(progress, &reading, &mut collector, now)?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
-    assume_stable(&mut collector, "");
-    print_branch_note(&collector);
+    assume_stable(progress, &mut collector, "");
+    note_branches(progress, &collector);
     Ok(collector)
 }
 
-/// Judges runs without a branch as runs of the stable branch, and prints a note about them, because the user may know
-/// better. The note ends with `alternative`.
-pub fn assume_stable(collector: &mut Collector, alternative: &str) {
+/// Judges runs without a branch as runs of the stable branch, and notes them, because the user may know better. The note
+/// ends with `alternative`.
+pub fn assume_stable(progress: &dyn Progress, collector: &mut Collector, alternative: &str) {
     let assumed = collector.assume_stable();
     if assumed > 0 {
         let (are, name) = if assumed == 1 {
@@ -51,26 +50,27 @@ pub fn assume_stable(collector: &mut Collector, alternative: &str) {
         } else {
             ("are", "name")
         };
-        message!(
+        progress.note(&format!(
             "{assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}{alternative}",
             collector.runs(),
             collector.stable_branch(),
-        );
+        ));
     }
 }
 
-/// Prints a note if no run is on the stable branch. Without such runs no test can be broken. A misnamed branch is the more likely reason.
-pub fn print_branch_note(collector: &Collector) {
+/// Notes that no run is on the stable branch. Without such runs no test can be broken. A misnamed branch is the more
+/// likely reason.
+pub fn note_branches(progress: &dyn Progress, collector: &Collector) {
     let branches = collector.branches();
     if branches.is_empty() || branches.contains(&collector.stable_branch()) {
         return;
     }
     let some: Vec<&str> = branches.iter().take(5).copied().collect();
-    message!(
+    progress.note(&format!(
         "no run is on the stable branch {:?}, so no test can be broken; there {} {}: name the one that \
          releases are made from with --stable-branch",
         collector.stable_branch(),
         if branches.len() == 1 { "is" } else { "are" },
         some.join(", "),
-    );
+    ));
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use assay_cli_terminal::progress::Progress;
 use assay_domain::test::TestName;
 use assay_reports::{Clocks, Format, KnownFiles, Options, SourceFile, ci::CiContext};
 use walkdir::WalkDir;
@@ -18,8 +19,12 @@ const MOST_FILES: usize = 500_000;
 const FOREIGN: &[&str] = &["node_modules", "target", "build", "dist", "vendor", "__pycache__"];
 
 /// The tests of reports, each under the file that is shown for it.
-pub fn tests_of_reports(json: bool, root: &Path, paths: &[PathBuf]) -> anyhow::Result<Vec<TestName>> {
-    let sources = files::read(json, paths, None)?;
+pub fn tests_of_reports(
+    progress: &dyn Progress,
+    root: &Path,
+    paths: &[PathBuf],
+) -> anyhow::Result<Vec<TestName>> {
+    let sources = files::read(progress, paths, None)?;
     let checkout = Checkout::of(Some(root), &CiContext::default())?;
     let known_files = checkout.known_files(None, &sources);
     let options = checkout.options(None, known_files.as_ref());

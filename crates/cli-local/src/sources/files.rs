@@ -9,10 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use assay_cli_terminal::{
-    message,
-    progress::{self, Unit},
-};
+use assay_cli_terminal::progress::{Progress, Work};
 use assay_domain::timestamp::Timestamp;
 use assay_reports::{Format, MOST_FILE_BYTES, MOST_IMPORT_BYTES, SourceFile, shown_path};
 use rayon::prelude::*;
@@ -37,21 +34,25 @@ const NAMES: &[&str] = &[
 /// Folders that a walk does not enter, because no run writes its reports there.
 const FOREIGN: &[&str] = &["node_modules", "__pycache__"];
 
-/// Reads the reports that `paths` name. Other files of a folder are skipped with a message on standard error. A file
+/// Reads the reports that `paths` name. Other files of a folder are skipped with a note. A file
 /// that was named must be a report.
-pub fn read(json: bool, paths: &[PathBuf], format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
-    read_candidates(json, &candidates(paths, &[])?, paths, format)
+pub fn read(
+    progress: &dyn Progress,
+    paths: &[PathBuf],
+    format: Option<Format>,
+) -> anyhow::Result<Vec<SourceFile>> {
+    read_candidates(progress, &candidates(progress, paths, &[])?, paths, format)
 }
 
 /// Reads the reports among these files.
 pub fn read_candidates(
-    json: bool,
+    progress: &dyn Progress,
     candidates: &[Candidate],
     paths: &[PathBuf],
     format: Option<Format>,
 ) -> anyhow::Result<Vec<SourceFile>> {
     let files = u64::try_from(candidates.len())?;
-    let bar = progress::bar(json, "reading", files, Unit::Items("files"));
+    let reading = progress.begin(Work::ReadFiles(files));
     let budget = ByteBudget::default();
     let read: anyhow::Result<Vec<Result<SourceFile, SkippedFile>>> = candidates
         .par_iter()
@@ -67,14 +68,14 @@ pub fn read_candidates(
                 is_report
             };
             let file = candidate.read_if(is_recognised, &budget)?;
-            bar.inc(1);
+            reading.add(1);
             Ok(file.ok_or_else(|| SkippedFile {
                 name: candidate.name(),
                 reason,
             }))
         })
         .collect();
-    bar.finish_and_clear();
+    drop(reading);
     let (mut files, mut skipped) = (Vec::new(), Vec::new());
     for file in read? {
         match file {
@@ -83,7 +84,7 @@ pub fn read_candidates(
             Err(file) => skipped.push(file),
         }
     }
-    print_skipped(&skipped);
+    note_skipped(progress, &skipped);
     ensure!(
         !files.is_empty(),
         "no test report was found in {}; name the files that the test runner writes",
@@ -207,10 +208,14 @@ fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: usize, budget: &ByteB
 /// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes. A folder
 /// that cannot be read is skipped with a warning if a pattern finds it. It is an error if it is named, or lies in a
 /// named folder.
-pub fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result<Vec<Candidate>> {
+pub fn candidates(
+    progress: &dyn Progress,
+    paths: &[PathBuf],
+    suffixes: &[&str],
+) -> anyhow::Result<Vec<Candidate>> {
     let mut unreadable = UnreadableFolders::default();
     let found = look_up(paths, suffixes, Absent::IsAnError, &mut unreadable);
-    unreadable.warn();
+    unreadable.note(progress);
     found
 }
 
@@ -231,14 +236,18 @@ impl UnreadableFolders {
         self.0.insert(unreadable(path, problem).to_string());
     }
 
-    /// Prints the first of these folders on standard error.
-    pub fn warn(&self) {
+    /// Notes the first of these folders.
+    pub fn note(&self, progress: &dyn Progress) {
         for folder in self.0.iter().take(MOST_NAMED) {
-            message!("warning: skipped a folder that cannot be read: {folder}");
+            progress.note(&format!(
+                "warning: skipped a folder that cannot be read: {folder}"
+            ));
         }
         let more = self.0.len().saturating_sub(MOST_NAMED);
         if more > 0 {
-            message!("warning: skipped {more} more folders that cannot be read");
+            progress.note(&format!(
+                "warning: skipped {more} more folders that cannot be read"
+            ));
         }
     }
 }
@@ -380,8 +389,8 @@ fn matching(
     Ok(())
 }
 
-/// Names the skipped files on standard error: first those whose kind is recognised.
-pub fn print_skipped(skipped: &[SkippedFile]) {
+/// Notes the skipped files: first those whose kind is recognised.
+pub fn note_skipped(progress: &dyn Progress, skipped: &[SkippedFile]) {
     let (explained, others): (Vec<_>, Vec<_>) = skipped.iter().partition(|file| file.reason.is_some());
     let names: Vec<_> = explained
         .into_iter()
@@ -392,11 +401,11 @@ pub fn print_skipped(skipped: &[SkippedFile]) {
         let reason = reason
             .as_deref()
             .map_or(String::new(), |reason| format!("; {reason}"));
-        message!("skipped {name}: no test report{reason}");
+        progress.note(&format!("skipped {name}: no test report{reason}"));
     }
     let more = skipped.len() - names.len();
     if more > 0 {
-        message!("skipped {more} more files that are no test reports");
+        progress.note(&format!("skipped {more} more files that are no test reports"));
     }
 }
 

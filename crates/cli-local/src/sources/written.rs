@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_cli_terminal::message;
+use assay_cli_terminal::progress::Progress;
 use assay_reports::{Format, SourceFile, shown_path};
 
 use crate::sources::files::{self, ByteBudget, Candidate};
@@ -80,12 +80,16 @@ impl<'a> Before<'a> {
     }
 
     /// Reads the reports that were written since. Without named reports, those of the first usual place that has one.
-    pub fn read_written(&self, json: bool, format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
+    pub fn read_written(
+        &self,
+        progress: &dyn Progress,
+        format: Option<Format>,
+    ) -> anyhow::Result<Vec<SourceFile>> {
         if self.named.is_empty() {
-            return self.read_usual(format);
+            return self.read_usual(progress, format);
         }
         let (existing, unreadable) = files::existing(self.named)?;
-        unreadable.warn();
+        unreadable.note(progress);
         let (new, old) = self.partition(existing);
         if new.is_empty() {
             let patterns: Vec<_> = self.named.iter().map(|path| shown_path(path)).collect();
@@ -101,7 +105,7 @@ impl<'a> Before<'a> {
                 ),
             }
         }
-        files::read_candidates(json, &new, self.named, format).context("nothing was stored")
+        files::read_candidates(progress, &new, self.named, format).context("nothing was stored")
     }
 
     /// The files that were written since, among the named reports or in all usual places.
@@ -111,7 +115,7 @@ impl<'a> Before<'a> {
         Ok(new.into_iter().map(|candidate| candidate.path).collect())
     }
 
-    fn read_usual(&self, format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
+    fn read_usual(&self, progress: &dyn Progress, format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
         for place in places(&[]) {
             let (existing, _) = files::existing(&[place])?;
             let budget = ByteBudget::default();
@@ -136,10 +140,10 @@ impl<'a> Before<'a> {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                message!(
+                progress.note(&format!(
                     "found the report {}{more}; --report names another one",
                     names.join(", ")
-                );
+                ));
                 return Ok(reports);
             }
         }

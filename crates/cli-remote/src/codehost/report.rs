@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_cli_terminal::retry::{self, Backoff, Transient};
+use assay_cli_terminal::{
+    progress::Progress,
+    retry::{self, Backoff, Transient},
+};
 use assay_domain::run::CiProvider;
 
 use crate::codehost::{
@@ -87,11 +90,14 @@ pub struct Job<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// When all requests end, the last one and its repetitions, too.
     pub deadline: Instant,
-    /// Whether messages are for programs.
-    pub json: bool,
+    /// Where waiting is shown.
+    pub progress: &'a dyn Progress,
     /// The files of the checkout, relative to its root; empty if they are unknown.
     pub files: &'a dyn Fn() -> Vec<String>,
 }
+
+/// Asks the server for the newest text.
+type Compose<'a> = &'a mut dyn FnMut() -> anyhow::Result<Comment>;
 
 /// One thing that was reported, or why it was not.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,13 +113,7 @@ pub enum Line {
 impl Job<'_> {
     /// Reports a commit. `compose` asks the server for the newest text. No failure is an error, because the report is stored
     /// and the job's result does not depend on it.
-    pub fn report(
-        &self,
-        to: ReportTo,
-        run_id: &str,
-        comment: &Comment,
-        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
-    ) -> Vec<Line> {
+    pub fn report(&self, to: ReportTo, run_id: &str, comment: &Comment, compose: Compose<'_>) -> Vec<Line> {
         let files = (self.files)();
         let compose = &mut || Ok(annotations::located(compose()?, &files));
         let comment = &annotations::located(comment.clone(), &files);
@@ -183,7 +183,7 @@ impl Job<'_> {
         &self,
         to: ReportTo,
         comment: &Comment,
-        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
+        compose: Compose<'_>,
     ) -> anyhow::Result<Option<Line>> {
         let Some(report) = Report::of_job(self.variable, comment, self.deadline) else {
             return Ok(None);
@@ -193,11 +193,7 @@ impl Job<'_> {
         Ok(Some(Line::Message(words("report", outcome))))
     }
 
-    fn check_run(
-        &self,
-        comment: &Comment,
-        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
-    ) -> anyhow::Result<Option<Line>> {
+    fn check_run(&self, comment: &Comment, compose: Compose<'_>) -> anyhow::Result<Option<Line>> {
         let is_github = self.provider == Some(CiProvider::GithubActions);
         let number = self.pull_request.unwrap_or_default();
         let host = GitHub::of_job(self.variable, number)?
@@ -208,7 +204,7 @@ impl Job<'_> {
         };
         let mut backoff = Backoff::until(self.deadline);
         let written = retry::until_expired(
-            self.json,
+            self.progress,
             &mut backoff,
             "the check run is not written yet",
             || {
@@ -223,11 +219,7 @@ impl Job<'_> {
         })))
     }
 
-    fn summary(
-        &self,
-        comment: &Comment,
-        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
-    ) -> anyhow::Result<Option<Line>> {
+    fn summary(&self, comment: &Comment, compose: Compose<'_>) -> anyhow::Result<Option<Line>> {
         match self.provider {
             Some(CiProvider::GithubActions) => {
                 let Some(path) = (self.variable)("GITHUB_STEP_SUMMARY") else {
@@ -268,11 +260,7 @@ impl Job<'_> {
         }
     }
 
-    fn comment(
-        &self,
-        comment: &Comment,
-        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
-    ) -> anyhow::Result<Option<Line>> {
+    fn comment(&self, comment: &Comment, compose: Compose<'_>) -> anyhow::Result<Option<Line>> {
         let Some(number) = self.pull_request else {
             return Ok(None);
         };
@@ -283,24 +271,33 @@ impl Job<'_> {
             )));
         }
         match self.provider {
-            Some(CiProvider::GithubActions) => match GitHub::of_job(self.variable, number)? {
-                Some(host) => self
-                    .post(&host.until(self.deadline), number, comment, compose)
-                    .map(Some),
-                None => Ok(None),
-            },
-            Some(CiProvider::GitlabCi) => match GitLab::of_job(self.variable, number)? {
-                Some(host) => self
-                    .post(&host.until(self.deadline), number, comment, compose)
-                    .map(Some),
-                None => Ok(None),
-            },
-            Some(CiProvider::AzurePipelines) => match AzureRepos::of_job(self.variable, number)? {
-                Some(host) => self
-                    .post(&host.until(self.deadline), number, comment, compose)
-                    .map(Some),
-                None => Ok(None),
-            },
+            Some(CiProvider::GithubActions) => {
+                let host = GitHub::of_job(self.variable, number)?;
+                self.post(
+                    host.map(|host| host.until(self.deadline)),
+                    number,
+                    comment,
+                    compose,
+                )
+            }
+            Some(CiProvider::GitlabCi) => {
+                let host = GitLab::of_job(self.variable, number)?;
+                self.post(
+                    host.map(|host| host.until(self.deadline)),
+                    number,
+                    comment,
+                    compose,
+                )
+            }
+            Some(CiProvider::AzurePipelines) => {
+                let host = AzureRepos::of_job(self.variable, number)?;
+                self.post(
+                    host.map(|host| host.until(self.deadline)),
+                    number,
+                    comment,
+                    compose,
+                )
+            }
             Some(
                 CiProvider::Buildkite
                 | CiProvider::Circleci
@@ -315,24 +312,32 @@ impl Job<'_> {
 
     fn post<H: CodeHost>(
         &self,
-        host: &H,
+        host: Option<H>,
         number: i64,
         comment: &Comment,
-        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
-    ) -> anyhow::Result<Line> {
+        compose: Compose<'_>,
+    ) -> anyhow::Result<Option<Line>> {
+        let Some(host) = host else {
+            return Ok(None);
+        };
         let mut backoff = Backoff::until(self.deadline);
-        let posted = retry::until_expired(self.json, &mut backoff, "the comment is not posted yet", || {
-            let write = |comment: &Comment| Ok(post(host, comment)?);
-            write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
-        });
-        Ok(match posted {
+        let posted = retry::until_expired(
+            self.progress,
+            &mut backoff,
+            "the comment is not posted yet",
+            || {
+                let write = |comment: &Comment| Ok(post(&host, comment)?);
+                write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
+            },
+        );
+        Ok(Some(match posted {
             Ok(outcome) => Line::Message(format!("pull request {number}: {}", words("comment", outcome))),
             // The token of a fork's pull request may only read.
             Err(Failure::Post(error @ PostError::Forbidden { .. })) => {
                 Line::Message(format!("pull request {number}: {error}"))
             }
             Err(error) => return Err(error.into()),
-        })
+        }))
     }
 }
 

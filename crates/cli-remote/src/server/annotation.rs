@@ -3,12 +3,8 @@
 use assay_cli_terminal::terminal;
 use assay_domain::run::CiProvider;
 
-/// Writes a warning to standard error, so that the service shows it where it can.
-pub fn warn(provider: Option<CiProvider>, text: &str) {
-    eprintln!("{}", line(provider, text));
-}
-
-fn line(provider: Option<CiProvider>, text: &str) -> String {
+/// The line of the job's log that the service shows as a warning, where it can.
+pub fn warning(provider: Option<CiProvider>, text: &str) -> String {
     let text = terminal::one_line(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match provider {
@@ -42,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_warning_has_the_form_of_its_service() {
-        let line = |provider| line(provider, "100% of [it]\nwas 'lost'");
+        let line = |provider| warning(provider, "100% of [it]\nwas 'lost'");
         assert_eq!(
             line(Some(CiProvider::GithubActions)),
             "::warning title=Assay::100%25 of [it] was 'lost'"

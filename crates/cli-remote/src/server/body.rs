@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use assay_domain::{owners::OwnersFile, renames::RenamesFile, test::TestName};
 use assay_ingest::{
-    CiValues, Flags,
+    CiValues, Flags, UploadField,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
 };
 use assay_reports::{Format, SourceFile, ci::CiContext};
@@ -105,8 +105,8 @@ fn unused(name: String, taken: &mut HashSet<String>) -> String {
     free
 }
 
-/// A field of the request: its name and its value.
-pub type Field = (&'static str, String);
+/// A field of the request and its value.
+pub type Field = (UploadField, String);
 
 /// The context of a run.
 pub struct Facts<'a> {
@@ -161,63 +161,75 @@ impl Facts<'_> {
             value.cloned()
         };
         let fields = [
-            ("project", text(self.project)),
-            ("runKey", run_key.clone()),
-            ("shard", shard.map(|shard| shard.to_string())),
-            ("suite", context.suite.clone()),
-            ("branch", context.branch.clone()),
-            ("commit", context.commit_sha.clone()),
-            ("testedRevision", context.tested_revision.clone()),
-            ("message", context.commit_message.clone()),
-            ("author", context.author_name.clone()),
+            (UploadField::Project, text(self.project)),
+            (UploadField::RunKey, run_key.clone()),
+            (UploadField::Shard, shard.map(|shard| shard.to_string())),
+            (UploadField::Suite, context.suite.clone()),
+            (UploadField::Branch, context.branch.clone()),
+            (UploadField::Commit, context.commit_sha.clone()),
+            (UploadField::TestedRevision, context.tested_revision.clone()),
+            (UploadField::Message, context.commit_message.clone()),
+            (UploadField::Author, context.author_name.clone()),
             (
-                "pullRequest",
+                UploadField::PullRequest,
                 context.pull_request_number.map(|number| number.to_string()),
             ),
-            ("pullRequestTitle", context.pull_request_title.clone()),
+            (UploadField::PullRequestTitle, context.pull_request_title.clone()),
             (
-                "provider",
+                UploadField::Provider,
                 context.ci_provider.map(|provider| provider.to_string()),
             ),
-            ("runUrl", context.run_url.clone()),
-            ("mergeBase", context.merge_base.clone()),
-            ("artifactsUrl", artifacts_url.as_ref().map(ToString::to_string)),
-            ("attempt", attempt.map(|attempt| attempt.to_string())),
-            ("replace", replace.then(|| "true".to_owned())),
-            ("startedAt", started_at.map(|at| at.to_string())),
-            ("durationMs", duration_ms.map(|length| length.to_string())),
-            ("format", self.format.map(|format| format.to_string())),
-            ("root", text(self.root)),
-            ("ci", self.ci.provider.map(|_| ci_values(self.ci).to_string())),
-            ("knownFiles", known_files),
+            (UploadField::RunUrl, context.run_url.clone()),
+            (UploadField::MergeBase, context.merge_base.clone()),
             (
-                "rerun",
+                UploadField::ArtifactsUrl,
+                artifacts_url.as_ref().map(ToString::to_string),
+            ),
+            (UploadField::Attempt, attempt.map(|attempt| attempt.to_string())),
+            (UploadField::Replace, replace.then(|| "true".to_owned())),
+            (UploadField::StartedAt, started_at.map(|at| at.to_string())),
+            (
+                UploadField::DurationMs,
+                duration_ms.map(|length| length.to_string()),
+            ),
+            (UploadField::Format, self.format.map(|format| format.to_string())),
+            (UploadField::Root, text(self.root)),
+            (
+                UploadField::Ci,
+                self.ci.provider.map(|_| ci_values(self.ci).to_string()),
+            ),
+            (UploadField::KnownFiles, known_files),
+            (
+                UploadField::Rerun,
                 self.rerun.map(|tests| serde_json::json!(tests).to_string()),
             ),
-            ("owners", owners.map(|owners| owners.text.clone())),
-            ("ownersPath", of_owners(|owners| &owners.path)),
-            ("ownersFiles", of_owners(|owners| &owners.files)),
+            (UploadField::Owners, owners.map(|owners| owners.text.clone())),
+            (UploadField::OwnersPath, of_owners(|owners| &owners.path)),
+            (UploadField::OwnersFiles, of_owners(|owners| &owners.files)),
             (
-                "renames",
+                UploadField::Renames,
                 self.renames.as_ref().map(|renames| renames.text.clone()),
             ),
             (
-                "retriesAsAttempts",
+                UploadField::RetriesAsAttempts,
                 self.retries_as_attempts.then(|| "true".to_owned()),
             ),
-            ("skipCached", self.skip_cached.then(|| "true".to_owned())),
-            ("dryRun", self.dry_run.then(|| "true".to_owned())),
-            ("failures", self.failures.then(|| "true".to_owned())),
             (
-                "utcOffset",
+                UploadField::SkipCached,
+                self.skip_cached.then(|| "true".to_owned()),
+            ),
+            (UploadField::DryRun, self.dry_run.then(|| "true".to_owned())),
+            (UploadField::Failures, self.failures.then(|| "true".to_owned())),
+            (
+                UploadField::UtcOffset,
                 self.utc_offset_minutes.map(assay_ingest::values::utc_offset_text),
             ),
         ];
-        let field_names = fields
+        let given = fields
             .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
+            .filter_map(|(field, value)| Some((field, value?)))
             .collect();
-        (field_names, warning.into_iter().collect())
+        (given, warning.into_iter().collect())
     }
 
     /// The checkout's file names, one a line. Too long a list is left out, with a warning.

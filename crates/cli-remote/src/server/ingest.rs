@@ -1,8 +1,11 @@
 //! Requests to the ingest listener, and advice for its errors.
 
-use std::{io::Read, time::Duration};
+use std::time::Duration;
 
-use assay_cli_terminal::retry::Transient;
+use assay_cli_terminal::{
+    progress::{CountedRead, Counter},
+    retry::Transient,
+};
 use assay_domain::{decision::GateDecision, id::RunId};
 use assay_reports::shown_name;
 use serde_json::{Value, json};
@@ -207,12 +210,8 @@ impl Server {
         self.read(answer)
     }
 
-    /// Sends a body. `progress` counts the bytes that were read from it.
-    pub fn send<R: Read>(
-        &self,
-        body: &Body,
-        progress: impl Fn(std::io::Cursor<Vec<u8>>) -> R,
-    ) -> Result<Value, UploadError> {
+    /// Sends a body, whose bytes `counter` counts.
+    pub fn send(&self, body: &Body, counter: &dyn Counter) -> Result<Value, UploadError> {
         let mut request = self
             .agent
             .post(self.address.route("reports"))
@@ -223,12 +222,12 @@ impl Server {
         if body.bytes.len() > LARGE {
             request = request.header(header::EXPECT, "100-continue");
         }
-        let mut bytes = Counted {
-            inner: progress(std::io::Cursor::new(body.bytes.clone())),
-            count: 0,
+        let mut bytes = CountedRead {
+            inner: std::io::Cursor::new(body.bytes.clone()),
+            counter,
         };
         let answer = request.send(SendBody::from_reader(&mut bytes));
-        let is_complete = bytes.count >= body.bytes.len();
+        let is_complete = bytes.inner.position() >= u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
         self.read(answer).map_err(|error| match (error, is_complete) {
             (UploadError::NoAnswer(problem), true) => UploadError::AnswerLost(problem),
             (error, _) => error,
@@ -279,20 +278,6 @@ impl Server {
             reason,
             retry_after: answer.retry_after,
         }))
-    }
-}
-
-/// Counts the bytes that were read.
-struct Counted<R> {
-    inner: R,
-    count: usize,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.count += read;
-        Ok(read)
     }
 }
 

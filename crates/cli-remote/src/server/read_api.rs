@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use anyhow::{Context as _, anyhow};
 use assay_cli_terminal::{
     misuse::Misuse,
+    progress::Progress,
     retry::{self, Backoff, Transient},
 };
 use assay_domain::id::ProjectId;
@@ -59,25 +60,29 @@ fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<Projec
 }
 
 /// A client of the read API.
-pub struct ReadApi {
+pub struct ReadApi<'a> {
     agent: Agent,
     address: Address,
     authorization: String,
     backoff: Backoff,
-    /// Whether progress is not shown, because the output is JSON.
-    json: bool,
+    progress: &'a dyn Progress,
 }
 
-impl ReadApi {
-    /// Creates a client. It retries a request for this long, and shows that it waits unless the output is JSON. Fails if
-    /// connections must be encrypted and this system trusts no authority.
-    pub fn new(address: Address, key: &str, retry_for: Duration, json: bool) -> anyhow::Result<Self> {
+impl<'a> ReadApi<'a> {
+    /// Creates a client. It retries a request for this long. Fails if connections must be encrypted and this system
+    /// trusts no authority.
+    pub fn new(
+        address: Address,
+        key: &str,
+        retry_for: Duration,
+        progress: &'a dyn Progress,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             agent: http::agent(&address)?,
             address,
             authorization: format!("Bearer {}", key.trim()),
             backoff: Backoff::new(retry_for),
-            json,
+            progress,
         })
     }
 
@@ -89,7 +94,9 @@ impl ReadApi {
     /// The answer of a route, retried while the server is unreachable or busy.
     pub fn get(&mut self, path: &str) -> anyhow::Result<Value> {
         let mut backoff = std::mem::replace(&mut self.backoff, Backoff::new(Duration::ZERO));
-        let answer = retry::until_expired(self.json, &mut backoff, "no answer yet", || self.get_once(path));
+        let answer = retry::until_expired(self.progress, &mut backoff, "no answer yet", || {
+            self.get_once(path)
+        });
         self.backoff = backoff;
         answer.map_err(anyhow::Error::new)
     }

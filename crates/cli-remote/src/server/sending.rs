@@ -1,8 +1,8 @@
 //! Sends a body, and the uploads that wait in a spool.
 
 use assay_cli_terminal::{
-    message, output,
-    progress::{self, Unit},
+    output,
+    progress::{Progress, Work},
     retry::{self, Backoff},
 };
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub struct SentWaiting {
 /// Sends the uploads of a spool. An upload that the server refuses permanently is set aside. Any other upload that
 /// fails stays, and the next one is sent unless it would fail for the same reason.
 pub fn send_waiting(
-    json: bool,
+    progress: &dyn Progress,
     server: &Server,
     spool: &Spool,
     any_key: bool,
@@ -79,14 +79,16 @@ pub fn send_waiting(
                 continue;
             }
             Err(problem) => {
-                message!("warning: an upload of the spool cannot be read, and stays: {problem:#}");
+                progress.note(&format!(
+                    "warning: an upload of the spool cannot be read, and stays: {problem:#}"
+                ));
                 continue;
             }
         };
         let name = entry.name();
-        let done = match send_waiting_body(json, server, &entry.body, backoff) {
+        let done = match send_waiting_body(progress, server, &entry.body, backoff) {
             Ok(_) => {
-                message!("sent {name}, which an earlier upload had kept");
+                progress.note(&format!("sent {name}, which an earlier upload had kept"));
                 sent += 1;
                 entry.remove()
             }
@@ -95,11 +97,13 @@ pub fn send_waiting(
                     || (entry.is_of_this_key && error.is_forbidden_to_the_key()) =>
             {
                 entry.set_aside().map(|name| {
-                    message!("warning: an earlier upload was refused, and is kept as {name}: {error}");
+                    progress.note(&format!(
+                        "warning: an earlier upload was refused, and is kept as {name}: {error}"
+                    ));
                 })
             }
             Err(error) => {
-                message!("warning: {name} is not sent, and stays: {error}");
+                progress.note(&format!("warning: {name} is not sent, and stays: {error}"));
                 let is_last = error.concerns_every_report();
                 failure = Some(error);
                 if is_last {
@@ -109,11 +113,11 @@ pub fn send_waiting(
             }
         };
         if let Err(problem) = done {
-            message!("warning: the upload stays in the spool: {problem:#}");
+            progress.note(&format!("warning: the upload stays in the spool: {problem:#}"));
         }
     }
     if of_other_keys > 0 {
-        message!(
+        progress.note(&format!(
             "{} in {} for another key; to send with the key of this job, if it is of the same project: `assay upload --spool {} --any-key`",
             match of_other_keys {
                 1 => "1 upload waits".to_owned(),
@@ -121,7 +125,7 @@ pub fn send_waiting(
             },
             spool.name(),
             output::shell_word(&spool.name()),
-        );
+        ));
     }
     Ok(SentWaiting { sent, failure })
 }
@@ -129,13 +133,13 @@ pub fn send_waiting(
 /// Sends a waiting body. An error that may be this body's alone is not retried, because the retries would take the
 /// time of the others. The next job sends the body again.
 fn send_waiting_body(
-    json: bool,
+    progress: &dyn Progress,
     server: &Server,
     body: &Body,
     backoff: &mut Backoff,
 ) -> Result<Value, UploadError> {
-    let sent = retry::until_expired(json, backoff, "not sent yet", || {
-        match send_once(json, server, body) {
+    let sent = retry::until_expired(progress, backoff, "not sent yet", || {
+        match send_once(progress, server, body) {
             Err(error) if error.concerns_every_report() => Err(error),
             sent => Ok(sent),
         }
@@ -144,20 +148,22 @@ fn send_waiting_body(
 }
 
 /// Sends a body until it is stored or refused, or the time is over.
-pub fn send_body(json: bool, server: &Server, body: &Body, backoff: &mut Backoff) -> Result<Value, NotSent> {
+pub fn send_body(
+    progress: &dyn Progress,
+    server: &Server,
+    body: &Body,
+    backoff: &mut Backoff,
+) -> Result<Value, NotSent> {
     // The answer of an earlier attempt than the last one may be lost, too.
     let mut may_be_stored = false;
-    let sent = retry::until_expired(json, backoff, "not sent yet", || {
-        send_once(json, server, body).inspect_err(|error| may_be_stored |= error.may_be_stored())
+    let sent = retry::until_expired(progress, backoff, "not sent yet", || {
+        send_once(progress, server, body).inspect_err(|error| may_be_stored |= error.may_be_stored())
     });
     sent.map_err(|error| NotSent { error, may_be_stored })
 }
 
-/// Sends a body once, with a progress bar.
-fn send_once(json: bool, server: &Server, body: &Body) -> Result<Value, UploadError> {
+/// Sends a body once.
+fn send_once(progress: &dyn Progress, server: &Server, body: &Body) -> Result<Value, UploadError> {
     let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-    let bar = progress::bar(json, "sending", length, Unit::SentBytes);
-    let sent = server.send(body, |bytes| bar.wrap_read(bytes));
-    bar.finish_and_clear();
-    sent
+    server.send(body, &*progress.begin(Work::Send(length)))
 }

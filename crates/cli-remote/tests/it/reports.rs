@@ -36,7 +36,7 @@ pub(crate) fn report(
         pull_request: Some(7),
         variable: &variable,
         deadline: Instant::now() + Duration::from_secs(20),
-        json: true,
+        progress: &(),
         files: &Vec::new,
     };
     let to: ReportTo = to.parse().unwrap();
@@ -284,7 +284,7 @@ fn a_silent_code_host_holds_the_job_until_the_deadline_only() {
             pull_request: Some(7),
             variable: &variable,
             deadline: Instant::now() + Duration::from_secs(1),
-            json: true,
+            progress: &(),
             files: &Vec::new,
         };
         let composed = comment(1, "red");

@@ -4,7 +4,10 @@
 //! the file with exactly its path, else every file of the checkout that ends with it. It has an owner only if all of these
 //! have the same owners.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use crate::owners::{OwnersFile, Ownership};
 
@@ -18,9 +21,9 @@ pub const PLACES: [&str; 4] = [
     "docs/CODEOWNERS",
 ];
 
-/// Most comparisons of one lookup with further files of a name. Files beyond it that may mean several are ambiguous, so that
-/// no list of files takes a page away: 4,000 rules for each of a thousand files of a name, for each test.
-const MOST_COMPARISONS: usize = 20_000;
+/// The longest time that one lookup matches files with rules. The owners of further files are unclear, so that no rules
+/// take a page away: a rule with many stars takes microseconds for each file, and there may be thousands of both.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// The owners of files.
 #[derive(Debug, Default)]
@@ -58,7 +61,7 @@ impl Owners {
         Lookup {
             owners: self,
             known: HashMap::new(),
-            comparisons: MOST_COMPARISONS,
+            left: LONGEST,
         }
     }
 
@@ -67,20 +70,17 @@ impl Owners {
         self.lookup().of(file).clone()
     }
 
-    /// The same with at most so many comparisons with further files of its name.
-    fn within(&self, comparisons: &mut usize, file: Option<&str>) -> Ownership {
+    /// The same until a deadline.
+    fn until(&self, deadline: Instant, file: Option<&str>) -> Ownership {
         let file = file.filter(|_| !self.is_empty()).and_then(relative);
         let Some(file) = file else {
             return Ownership::default();
         };
         let meant = self.candidates.meant(&file);
         let mut owners: Option<&[String]> = None;
-        for (place, path) in meant.paths.into_iter().enumerate() {
-            if place > 0 {
-                let Some(left) = comparisons.checked_sub(1) else {
-                    return ambiguous();
-                };
-                *comparisons = left;
+        for path in meant.paths {
+            if Instant::now() >= deadline {
+                return ambiguous();
             }
             let of_path = self.rules.owners(&path);
             match owners {
@@ -125,8 +125,8 @@ fn relative(path: &str) -> Option<String> {
 pub struct Lookup<'a> {
     owners: &'a Owners,
     known: HashMap<String, Ownership>,
-    /// The comparisons with further files of a name that are left.
-    comparisons: usize,
+    /// The time that is left.
+    left: Duration,
 }
 
 impl Lookup<'_> {
@@ -135,7 +135,9 @@ impl Lookup<'_> {
         let owners = self.owners;
         let key = file.unwrap_or_default();
         if !self.known.contains_key(key) {
-            let ownership = owners.within(&mut self.comparisons, file);
+            let began = Instant::now();
+            let ownership = owners.until(began + self.left, file);
+            self.left = self.left.saturating_sub(began.elapsed());
             self.known.insert(key.to_owned(), ownership);
         }
         self.known.entry(key.to_owned()).or_default()
@@ -219,24 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lookup_compares_a_bounded_number_of_files() {
-        let files: Vec<String> = (0..900).map(|number| format!("{number}/x.ts")).collect();
-        let owners = owners("* @all\n/7/ @seven\n", &files.join("\n"));
+    fn a_lookup_ends_with_its_time() {
+        let owners = owners("* @all\n", "a/x.ts\nb/x.ts\nc/y.ts");
         let mut lookup = owners.lookup();
-        // New files of the root may be in each folder, and the folder 7 is compared last.
-        let (mut compared, mut ambiguous) = (0, 0);
-        for number in 0..10_000 {
-            let found = lookup.of(Some(&format!("new {number}.ts")));
-            ambiguous += usize::from(found.owners_ambiguous);
-            compared += 1;
-        }
-        assert_eq!((compared, ambiguous), (10_000, 10_000));
-        assert_eq!(lookup.comparisons, 0);
-        assert_eq!(
-            names(lookup.of(Some("7/x.ts"))),
-            "@seven",
-            "an exact path costs no comparison"
-        );
+        assert_eq!(names(lookup.of(Some("x.ts"))), "@all");
+        assert!(lookup.left < LONGEST);
+        lookup.left = Duration::ZERO;
+        assert_eq!(names(lookup.of(Some("y.ts"))), "ambiguous");
+        assert_eq!(names(lookup.of(Some("x.ts"))), "@all", "it is known already");
     }
 
     #[test]

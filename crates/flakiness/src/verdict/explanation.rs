@@ -114,7 +114,7 @@ pub(crate) fn of_clean(presence: Presence) -> String {
     if seen == 0 && presence.skipped == 0 {
         "Only in runs that are not complete yet".to_owned()
     } else if seen == 0 {
-        format!("Skipped in all {}", runs(presence.skipped))
+        format!("Skipped in {}", all_runs(presence.skipped))
     } else if presence.considered == 0 {
         format!(
             "Passed only in mass failures ({}); {ENOUGH_RUNS} other runs are needed",
@@ -122,11 +122,11 @@ pub(crate) fn of_clean(presence: Presence) -> String {
         )
     } else if !presence.enough {
         format!(
-            "Passed in all {}; {ENOUGH_RUNS} are needed",
-            runs(presence.considered)
+            "Passed in {}; {ENOUGH_RUNS} are needed",
+            all_runs(presence.considered)
         )
     } else {
-        format!("Passed in all {}", runs(seen))
+        format!("Passed in {}", all_runs(seen))
     }
 }
 
@@ -334,6 +334,13 @@ fn runs(count: u32) -> String {
         "1 run".to_owned()
     } else {
         format!("{count} runs")
+    }
+}
+
+fn all_runs(count: u32) -> String {
+    match count {
+        1 => "its only run".to_owned(),
+        _ => format!("all {count} runs"),
     }
 }
 

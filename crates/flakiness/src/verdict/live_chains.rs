@@ -1,6 +1,6 @@
 //! The current state of a failing test: the ends of its live chains.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use assay_domain::timestamp::Timestamp;
 
@@ -31,7 +31,7 @@ pub(crate) struct LiveChains {
     pub(crate) failing_now: Option<FailingEnd>,
     /// Whether all failures of that streak are in mass failures and do not count otherwise.
     pub(crate) only_in_crowds: bool,
-    /// The last position of the test on a stable chain whose later runs do not contain it, if it failed there.
+    /// The last position of the test on a stable chain whose newest complete run does not contain it, if it failed there.
     pub(crate) left_at: Option<usize>,
     /// The number of episodes that still continue at the end of such a chain.
     pub(crate) open_episodes: u32,
@@ -85,7 +85,10 @@ impl LiveChains {
         let mut by_branch: BTreeMap<Option<&str>, FailingEnd> = BTreeMap::new();
         for end in chain_counts.failing_ends.iter().filter(|end| !end.stable) {
             let newest_here = newest_of_chain(test_counts, end.chain);
-            if !is_live(newest_here, newest) || has_left(test_counts, end.chain) {
+            let decides = !ran_on_stable && newest_here == newest;
+            let is_gone = is_gone(test_counts, end.chain);
+            if is_gone || !is_live(newest_here, newest) {
+                self.open_episodes += u32::from(is_gone && decides && end.counts);
                 continue;
             }
             let branch = test_counts
@@ -101,13 +104,14 @@ impl LiveChains {
             if !stable_fails && end.streak > longest {
                 self.off_stable = Some(*end);
             }
-            if !ran_on_stable && newest_here == newest {
+            if decides {
                 self.note_failing_now(*end);
             }
         }
         if !ran_on_stable && self.failing_now.is_none() {
             for chain in 0..test_counts.timeline.chains.len() {
-                if newest.is_some() && newest_of_chain(test_counts, chain) == newest {
+                let decides = newest.is_some() && newest_of_chain(test_counts, chain) == newest;
+                if decides && !is_gone(test_counts, chain) {
                     self.note_red(test_counts, chain);
                 }
             }
@@ -175,17 +179,21 @@ impl LiveChains {
             let Some(last) = last_position(test_counts, chain) else {
                 continue;
             };
-            if has_left(test_counts, chain) {
-                if test_counts
+            let is_gone = is_gone(test_counts, chain);
+            if is_gone
+                && test_counts
                     .outcomes
                     .get(last)
                     .is_some_and(|outcome| outcome.failed())
-                {
-                    self.left_at = Some(last);
-                }
+            {
+                self.left_at = Some(last);
+            }
+            if has_left(test_counts, chain) {
                 continue;
             }
-            red_chains.push(chain);
+            if !is_gone {
+                red_chains.push(chain);
+            }
             let probability = filter.broken_probability(belief, last);
             self.broken_probability = Some(
                 self.broken_probability
@@ -194,11 +202,16 @@ impl LiveChains {
             let Some(end) = chain_counts.failing_ends.iter().find(|end| end.chain == chain) else {
                 continue;
             };
-            self.note_failing_now(*end);
             let breakage = Breakage {
                 end: *end,
                 probability,
             };
+            if is_gone && !breakage.is_conclusive() {
+                // No run shows that the episode ended.
+                self.open_episodes += u32::from(end.counts);
+                continue;
+            }
+            self.note_failing_now(*end);
             let rank = |breakage: &Breakage| (breakage.is_conclusive(), breakage.probability);
             if end.streak >= STREAK && self.breakage.is_none_or(|worst| rank(&breakage) > rank(&worst)) {
                 self.breakage = Some(breakage);
@@ -221,9 +234,7 @@ impl LiveChains {
 /// are more than the test ever missed before.
 fn has_left(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
     let timeline = test_counts.timeline;
-    let Some(positions) = timeline.chains.get(chain).map(|chain| chain.positions.clone()) else {
-        return false;
-    };
+    let positions = positions_of(test_counts, chain);
     let Some(last) = last_position(test_counts, chain) else {
         return false;
     };
@@ -258,6 +269,18 @@ fn has_left(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
         == required
 }
 
+/// Whether the newest complete run of a chain lacks the test, and no later run has it. Such a test does not fail now. Only
+/// [`has_left`] shows that a broken one is gone, because a run may be of selected tests.
+fn is_gone(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
+    let deciding = positions_of(test_counts, chain).filter_map(|position| {
+        let observed = test_counts.timeline.entries.get(position)?.observed;
+        let has_test = test_counts.column.contains(position);
+        let at = (observed.run.started_at, observed.run.number, position);
+        (has_test || observed.ending.complete).then_some((at, has_test))
+    });
+    deciding.max().is_some_and(|(_, has_test)| !has_test)
+}
+
 fn is_live(newest: Option<Timestamp>, newest_of_all: Option<Timestamp>) -> bool {
     newest
         .zip(newest_of_all)
@@ -287,16 +310,17 @@ fn last_position(test_counts: TestCounts<'_, '_>, chain: usize) -> Option<usize>
     positions_backwards(test_counts, chain).next()
 }
 
+/// All positions of a chain.
+fn positions_of(test_counts: TestCounts<'_, '_>, chain: usize) -> Range<usize> {
+    let chain = test_counts.timeline.chains.get(chain);
+    chain.map_or(0..0, |chain| chain.positions.clone())
+}
+
 /// The positions of the test on a chain, the last one first.
 fn positions_backwards<'a, 'h>(
     test_counts: TestCounts<'a, 'h>,
     chain: usize,
 ) -> impl Iterator<Item = usize> + use<'a, 'h> {
-    let positions = test_counts
-        .timeline
-        .chains
-        .get(chain)
-        .map(|chain| chain.positions.clone());
-    let positions = positions.unwrap_or_default().rev();
+    let positions = positions_of(test_counts, chain).rev();
     positions.filter(move |position| test_counts.column.contains(*position))
 }

@@ -92,6 +92,14 @@ fn a_test_without_stable_runs_is_failing_if_its_newest_branch_failed() {
     let passing = Story::new().on("old", "", "5P F").on("new", "", "3P").verdict();
     assert_eq!(passing.status, VerdictStatus::Healthy);
     assert_eq!(passing.failing_on, [on("old", 1, 6)]);
+    // The newest run of the branch lacks the test.
+    let mut gone = Story::new().on("new", "", "PPF P").among(1, &[]);
+    gone.history.runs[3].present.remove(0);
+    let gone = gone.verdict();
+    assert_eq!(
+        (gone.status, gone.failing_on),
+        (VerdictStatus::InsufficientData, vec![])
+    );
 }
 
 #[test]

@@ -143,6 +143,7 @@ fn each_verdict_has_an_explanation() {
     );
     explains("40P", None, &[], "Passed in all 40 runs");
     explains("3P", None, &[], "Passed in all 3 runs; 5 are needed");
+    explains("P", None, &[], "Passed in its only run; 5 are needed");
     explains("4S", None, &[], "Skipped in all 4 runs");
 }
 

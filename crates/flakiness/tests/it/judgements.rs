@@ -65,7 +65,7 @@ impl Story {
     }
 
     /// Adds `tests` other tests that fail in the runs with these numbers and pass in all other runs.
-    fn among(mut self, tests: u32, outages: &[i32]) -> Self {
+    pub(crate) fn among(mut self, tests: u32, outages: &[i32]) -> Self {
         self.history.tests = tests + 1;
         for run in &mut self.history.runs {
             for test in 1..=tests {

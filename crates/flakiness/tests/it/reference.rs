@@ -841,15 +841,16 @@ fn judge(
                 // A test that never failed cannot be broken, whether or not it left its suite.
                 && (!failed_ever || !has_left(rows, chains, chain, test))
         };
+        let gone = is_gone(rows, chains, chain, test);
         let is_red = own.iter().rfind(|(_, c, ..)| *c == chain).unwrap().2 == 'F';
         if is_stable(chain) && is_live(newest_stable) || newest_stable.is_none() && newest == newest_of_all {
-            fails_now |= streak > 0 || is_red;
+            fails_now |= !gone && (streak > 0 || is_red);
             open += usize::from(streak > 0 && counts(&here[here.len() - streak].0.revision));
         }
         for (row, ..) in here.iter().filter(|(_, _, letter, _)| *letter == 'F') {
             failed_before.insert((&row.variant, &row.revision));
         }
-        if !is_stable(chain) && is_live(newest_of_all) && streak > 0 {
+        if !is_stable(chain) && is_live(newest_of_all) && !gone && streak > 0 {
             let since = here[here.len() - streak].0.number;
             let longest = failing_on.entry(chain.1.clone()).or_insert((0, 0));
             if streak as u32 > longest.0 {
@@ -1071,6 +1072,14 @@ fn has_left(
     let missed = here[last + 1..].iter().filter(is_complete).count();
     let gaps = ran.windows(2).map(|pair| pair[1] - pair[0] - 1);
     missed >= 3 && missed > gaps.max().unwrap_or(0)
+}
+
+/// Whether the newest complete row of a chain by time lacks a test, and no later one has it.
+fn is_gone(rows: &[Row], chains: &[Chain], chain: &Chain, test: u32) -> bool {
+    let here = rows.iter().zip(chains).filter(|(_, of)| *of == chain);
+    let deciding = here.filter(|(row, _)| row.is_complete || row.results.contains_key(&test));
+    let newest = deciding.max_by_key(|(row, _)| (row.at, row.number));
+    newest.is_some_and(|(row, _)| !row.results.contains_key(&test))
 }
 
 /// The same figures of the engine's verdict.

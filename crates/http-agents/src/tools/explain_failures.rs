@@ -81,15 +81,8 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     }
     let runs = selected_runs(call, &project)?;
     let ids: Vec<RunId> = runs.iter().map(|(id, _)| *id).collect();
-    let joined = joined_failures(
-        call.store,
-        call.engine,
-        &project,
-        &ids,
-        &filter,
-        (1, FAILURES),
-        call.now,
-    )?;
+    let requested = (&filter, (1, FAILURES));
+    let joined = joined_failures(call.store, call.engine, &project, &ids, requested, call.now)?;
     let mut run_entries: Vec<Value> = joined.runs.iter().map(|joined| run(joined, &runs)).collect();
     if run_entries.is_empty() {
         return Err(ToolError::new("There is no such run in this project.")

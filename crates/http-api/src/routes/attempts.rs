@@ -12,35 +12,33 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
     call::{Call, single_test},
     error::ApiError,
-    route::Route,
+    route::route,
 };
 
-/// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List the attempts of a test in a run
+    ///
+    /// The attempts of one test in one run, by execution and oldest first, with their errors and a prompt for an
+    /// assistant that has the repository open.
+    ///
+    /// Cost: cheap.
+    LIST {
+        path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
+        handler: list,
         id: "listAttempts",
         tag: "Runs",
-        cost: "cheap",
-        summary: "List the attempts of a test in a run",
-        description: "The attempts of one test in one run, by execution and oldest first, with their errors and a prompt for an assistant that has the repository open.",
-        query: &["filePath"],
+        query: ["filePath"],
+        large: true,
         tagged: true,
-        answer: register::<AttemptList>,
-        example: include_str!("../openapi/examples/attempts.json"),
-    }),
-};
+        answer: AttemptList,
+        example: "attempts",
+    }
+}
 
-/// The test's attempts by execution. Tagged.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;

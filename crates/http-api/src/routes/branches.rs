@@ -3,30 +3,28 @@
 use assay_domain::project::ProjectTag;
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/branches`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/branches",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List the branches of a project
+    ///
+    /// Every branch with visible runs, in alphabetical order ignoring case. Branches that differ only in case are
+    /// ordered by code point.
+    ///
+    /// Cost: cheap.
+    LIST {
+        path: "/projects/{projectId}/branches",
+        handler: list,
         id: "listBranches",
         tag: "Projects",
-        cost: "cheap",
-        summary: "List the branches of a project",
-        description: "Every branch with visible runs, in alphabetical order ignoring case. Branches that differ only in case are ordered by code point.",
-        query: &[],
+        query: [],
+        large: true,
         tagged: true,
-        answer: register::<BranchList>,
-        example: include_str!("../openapi/examples/branches.json"),
-    }),
-};
+        answer: BranchList,
+        example: "branches",
+    }
+}
 
-/// Every branch with a visible run, in alphabetical order. Tagged.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let branches = call.store.branches(&project)?;

@@ -6,30 +6,29 @@ use assay_answers::{
 };
 use assay_domain::owners::OwnerFilter;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/commits/{sha}`.
-pub(super) const DETAIL: Route = Route {
-    path: "/projects/{projectId}/commits/{commitSha}",
-    handler: detail,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Show all runs of a commit and explain their failures
+    ///
+    /// The newest run of each suite of a commit, with all its shards, and one list of their failed and recovered
+    /// tests with causes. The beginning of a commit selects the newest commit that matches. Runs of keys for pull
+    /// requests only are joined only if no other run matches. `gate` is the action for all runs together.
+    ///
+    /// Cost: moderate (runs the flakiness engine on the failed tests).
+    DETAIL {
+        path: "/projects/{projectId}/commits/{commitSha}",
+        handler: detail,
         id: "getCommit",
         tag: "Runs",
-        cost: "moderate (runs the flakiness engine on the failed tests)",
-        summary: "Show all runs of a commit and explain their failures",
-        description: "The newest run of each suite of a commit, with all its shards, and one list of their failed and recovered tests with causes. The beginning of a commit selects the newest commit that matches. Runs of keys for pull requests only are joined only if no other run matches. `gate` is the action for all runs together.",
-        query: &["owner", "page", "limit"],
+        query: ["owner", "page", "limit"],
+        large: true,
         tagged: false,
-        answer: register::<assay_answers::commit::CommitResults>,
-        example: include_str!("../openapi/examples/commit.json"),
-    }),
-};
+        answer: assay_answers::commit::CommitResults,
+        example: "commit",
+    }
+}
 
-/// The runs of a commit, and one page of their failures.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let filter = FailureFilter {

@@ -3,30 +3,29 @@
 use assay_answers::failures::{FailuresQuery, ListedFailures, run_failures};
 use assay_domain::{cause::Knowledge, owners::OwnerFilter};
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/runs/{runId}/failures`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/runs/{runId}/failures",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Explain the failures of a run
+    ///
+    /// The cause of each failed or recovered test of the run: the test itself, the environment, an earlier breakage,
+    /// or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` is the
+    /// action for the run: pass, rerun or block. By default only runs that started before this one or with it count.
+    ///
+    /// Cost: moderate (runs the flakiness engine on the failed tests).
+    LIST {
+        path: "/projects/{projectId}/runs/{runId}/failures",
+        handler: list,
         id: "listRunFailures",
         tag: "Runs",
-        cost: "moderate (runs the flakiness engine on the failed tests)",
-        summary: "Explain the failures of a run",
-        description: "The cause of each failed or recovered test of the run: the test itself, the environment, an earlier breakage, or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` is the action for the run: pass, rerun or block. By default only runs that started before this one or with it count.",
-        query: &["causeMode", "owner", "page", "limit"],
+        query: ["causeMode", "owner", "page", "limit"],
+        large: true,
         tagged: false,
-        answer: register::<assay_answers::failures::RunFailures>,
-        example: include_str!("../openapi/examples/failures.json"),
-    }),
-};
+        answer: assay_answers::failures::RunFailures,
+        example: "failures",
+    }
+}
 
-/// The failed and recovered tests of a run, each with its cause, and the gate of the run.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let knowledge = parameters.word("mode")?.unwrap_or(Knowledge::AtTheTime);

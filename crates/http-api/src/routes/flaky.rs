@@ -6,38 +6,29 @@ use assay_domain::{
     verdict::{FlakySort, VerdictStatus},
 };
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/flaky`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/flaky",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List flaky and broken tests
+    ///
+    /// The flaky and broken tests, judged at the time of the request over the engine's fixed window of 14 days.
+    /// `failingCount` counts the tests whose newest runs failed but that are neither; the list omits them. Call it
+    /// once per question, not in a loop. For a single test use its status.
+    ///
+    /// Cost: expensive (runs the flakiness engine live on every call).
+    LIST {
+        path: "/projects/{projectId}/flaky",
+        handler: list,
         id: "listFlakyTests",
         tag: "Flakiness",
-        cost: "expensive (runs the flakiness engine live on every call)",
-        summary: "List flaky and broken tests",
-        description: "The flaky and broken tests, judged at the time of the request over the engine's fixed window of 14 days. `failingCount` counts the tests whose newest runs failed but that are neither; the list omits them. Call it once per question, not in a loop. For a single test use its status.",
-        query: &[
-            "flakyStatus",
-            "flakySort",
-            "testSearch",
-            "owner",
-            "page",
-            "perPage",
-            "explain",
-        ],
+        query: ["flakyStatus", "flakySort", "testSearch", "owner", "page", "perPage", "explain"],
+        large: true,
         tagged: false,
-        answer: register::<assay_answers::flaky::FlakyList>,
-        example: include_str!("../openapi/examples/flaky.json"),
-    }),
-};
+        answer: assay_answers::flaky::FlakyList,
+        example: "flaky",
+    }
+}
 
-/// Flaky and broken tests of the last 14 days, judged at the time of the request.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let query = FlakyQuery {

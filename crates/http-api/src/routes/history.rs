@@ -9,35 +9,33 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::{Call, single_test},
     error::ApiError,
-    route::Route,
+    route::route,
 };
 
-/// `GET /projects/{projectId}/tests/{testName}`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/tests/{testName}",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Show the history of a test
+    ///
+    /// The results of the test in the runs of the period, on every branch, newest first. The oldest occurrence with
+    /// `anyFailedAttempt` is its first failure. A test that passed on retry has the `status` `passed` there.
+    ///
+    /// Cost: moderate.
+    LIST {
+        path: "/projects/{projectId}/tests/{testName}",
+        handler: list,
         id: "getTestHistory",
         tag: "Tests",
-        cost: "moderate",
-        summary: "Show the history of a test",
-        description: "The results of the test in the runs of the period, on every branch, newest first. The oldest occurrence with `anyFailedAttempt` is its first failure. A test that passed on retry has the `status` `passed` there.",
-        query: &["filePath", "days"],
+        query: ["filePath", "days"],
+        large: true,
         tagged: false,
-        answer: register::<HistoryAnswer>,
-        example: include_str!("../openapi/examples/history.json"),
-    }),
-};
+        answer: HistoryAnswer,
+        example: "history",
+    }
+}
 
-/// The results of the test in the runs of the period, newest first.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let file = query.file()?;

@@ -33,7 +33,7 @@ use crate::{
     route::{BASE, Route},
 };
 
-/// Every route. All are for GET and HEAD.
+/// Every route, in the order of the description. All are for GET and HEAD.
 pub const ROUTES: &[Route] = &[
     projects::LIST,
     runs::LIST,

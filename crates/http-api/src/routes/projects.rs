@@ -3,9 +3,7 @@
 use assay_domain::project::ProjectEntry;
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
 /// The projects of an organization.
 #[derive(Serialize)]
@@ -15,26 +13,25 @@ pub(crate) struct ProjectList {
     projects: Vec<ProjectEntry>,
 }
 
-/// `GET /projects`.
-pub(super) const LIST: Route = Route {
-    path: "/projects",
-    handler: list,
-    is_large: false,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List the projects
+    ///
+    /// Every project of the key's organization, oldest first. Start here: every other route needs one of these ids.
+    ///
+    /// Cost: cheap.
+    LIST {
+        path: "/projects",
+        handler: list,
         id: "listProjects",
         tag: "Projects",
-        cost: "cheap",
-        summary: "List the projects",
-        description: "Every project of the key's organization, oldest first. Start here: every other route needs one of these ids.",
-        query: &[],
+        query: [],
+        large: false,
         tagged: false,
-        answer: register::<ProjectList>,
-        example: include_str!("../openapi/examples/projects.json"),
-    }),
-};
+        answer: ProjectList,
+        example: "projects",
+    }
+}
 
-/// Every project of the organization, oldest first.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let projects = call.store.projects(&call.caller)?;
     Answer::of(&ProjectList { projects })

@@ -10,45 +10,33 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::Call,
     error::ApiError,
-    route::Route,
+    route::route,
 };
 
-/// `GET /projects/{projectId}/runs`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/runs",
-    handler: list,
-    is_large: false,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List the runs of a period
+    ///
+    /// Runs in the period, newest first, one row per run. A cursor is only a position: runs that arrive while paging
+    /// neither repeat nor hide others. A page without runs still has a cursor back.
+    ///
+    /// Cost: cheap to moderate (one bounded scan).
+    LIST {
+        path: "/projects/{projectId}/runs",
+        handler: list,
         id: "listRuns",
         tag: "Runs",
-        cost: "cheap to moderate (one bounded scan)",
-        summary: "List the runs of a period",
-        description: "Runs in the period, newest first, one row per run. A cursor is only a position: runs that arrive while paging neither repeat nor hide others. A page without runs still has a cursor back.",
-        query: &[
-            "days",
-            "branch",
-            "sha",
-            "pullRequest",
-            "runStatus",
-            "trusted",
-            "perPage",
-            "cursor",
-            "direction",
-        ],
+        query: ["days", "branch", "sha", "pullRequest", "runStatus", "trusted", "perPage", "cursor", "direction"],
+        large: false,
         tagged: false,
-        answer: register::<RunList>,
-        example: include_str!("../openapi/examples/runs.json"),
-    }),
-};
+        answer: RunList,
+        example: "runs",
+    }
+}
 
-/// Runs in the period, newest first, one row per run.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let period = query.period()?;
@@ -78,26 +66,25 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     Answer::of(&RunList::new(&project, &query, page))
 }
 
-/// `GET /projects/{projectId}/runs/{runId}`.
-pub(super) const DETAIL: Route = Route {
-    path: "/projects/{projectId}/runs/{runId}",
-    handler: detail,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Show a run and every test's final attempt
+    ///
+    /// One run, by the id of any of its shards. A test that passed on retry has no error here; its attempts have one.
+    ///
+    /// Cost: moderate (reads every result of the run).
+    DETAIL {
+        path: "/projects/{projectId}/runs/{runId}",
+        handler: detail,
         id: "getRun",
         tag: "Runs",
-        cost: "moderate (reads every result of the run)",
-        summary: "Show a run and every test's final attempt",
-        description: "One run, by the id of any of its shards. A test that passed on retry has no error here; its attempts have one.",
-        query: &[],
+        query: [],
+        large: true,
         tagged: true,
-        answer: register::<RunAnswer>,
-        example: include_str!("../openapi/examples/run.json"),
-    }),
-};
+        answer: RunAnswer,
+        example: "run",
+    }
+}
 
-/// One run, by the id of any of its shards, with every test's final attempt. Tagged.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let mut run = call

@@ -3,30 +3,27 @@
 use assay_domain::{project::ProjectTag, settings::Settings};
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/settings`.
-pub(super) const SHOW: Route = Route {
-    path: "/projects/{projectId}/settings",
-    handler: show,
-    is_large: false,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Show a project's configuration
+    ///
+    /// The configuration without keys, tokens and webhooks.
+    ///
+    /// Cost: cheap.
+    SHOW {
+        path: "/projects/{projectId}/settings",
+        handler: show,
         id: "getSettings",
         tag: "Projects",
-        cost: "cheap",
-        summary: "Show a project's configuration",
-        description: "The configuration without keys, tokens and webhooks.",
-        query: &[],
+        query: [],
+        large: false,
         tagged: true,
-        answer: register::<SettingsAnswer>,
-        example: include_str!("../openapi/examples/settings.json"),
-    }),
-};
+        answer: SettingsAnswer,
+        example: "settings",
+    }
+}
 
-/// The configuration, without any secret. Tagged.
 fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let settings = call.store.settings(&project)?;

@@ -8,38 +8,27 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/errors`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/errors",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List the error signatures of a period
+    ///
+    /// The signatures that occurred in the period. Counts cover the period; `firstSeen` covers all visible results.
+    ///
+    /// Cost: moderate.
+    LIST {
+        path: "/projects/{projectId}/errors",
+        handler: list,
         id: "listErrors",
         tag: "Errors",
-        cost: "moderate",
-        summary: "List the error signatures of a period",
-        description: "The signatures that occurred in the period. Counts cover the period; `firstSeen` covers all visible results.",
-        query: &[
-            "days",
-            "branch",
-            "category",
-            "errorSearch",
-            "errorSort",
-            "page",
-            "perPage",
-        ],
+        query: ["days", "branch", "category", "errorSearch", "errorSort", "page", "perPage"],
+        large: true,
         tagged: false,
-        answer: register::<SignatureList>,
-        example: include_str!("../openapi/examples/signatures.json"),
-    }),
-};
+        answer: SignatureList,
+        example: "signatures",
+    }
+}
 
-/// The signatures that occurred in the period.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let query = SignatureQuery {
@@ -63,26 +52,26 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// `GET /projects/{projectId}/errors/{fingerprint}`.
-pub(super) const DETAIL: Route = Route {
-    path: "/projects/{projectId}/errors/{fingerprint}",
-    handler: detail,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Show an error signature
+    ///
+    /// The signature with its counts, its tests and its runs. If it did not occur in the period, `windowEmpty` is
+    /// true and the figures cover all visible results.
+    ///
+    /// Cost: moderate.
+    DETAIL {
+        path: "/projects/{projectId}/errors/{fingerprint}",
+        handler: detail,
         id: "getError",
         tag: "Errors",
-        cost: "moderate",
-        summary: "Show an error signature",
-        description: "The signature with its counts, its tests and its runs. If it did not occur in the period, `windowEmpty` is true and the figures cover all visible results.",
-        query: &["days"],
+        query: ["days"],
+        large: true,
         tagged: false,
-        answer: register::<SignatureAnswer>,
-        example: include_str!("../openapi/examples/signature.json"),
-    }),
-};
+        answer: SignatureAnswer,
+        example: "signature",
+    }
+}
 
-/// A signature with its tests and its runs.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let period = call.query().period()?;
     let project = call.project()?;

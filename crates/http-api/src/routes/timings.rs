@@ -7,30 +7,28 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
-/// `GET /projects/{projectId}/timings`.
-pub(super) const LIST: Route = Route {
-    path: "/projects/{projectId}/timings",
-    handler: list,
-    is_large: true,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// List the usual durations of a project's tests
+    ///
+    /// The median duration of each test in the newest ten passed, complete runs of each suite on the stable branch.
+    /// `before` leaves out runs of which a part arrived later, so that all machines of a build get the same answer.
+    ///
+    /// Cost: expensive.
+    LIST {
+        path: "/projects/{projectId}/timings",
+        handler: list,
         id: "listTimings",
         tag: "Tests",
-        cost: "expensive",
-        summary: "List the usual durations of a project's tests",
-        description: "The median duration of each test in the newest ten passed, complete runs of each suite on the stable branch. `before` leaves out runs of which a part arrived later, so that all machines of a build get the same answer.",
-        query: &["timingsBefore"],
+        query: ["timingsBefore"],
+        large: true,
         tagged: true,
-        answer: register::<TimingList>,
-        example: include_str!("../openapi/examples/timings.json"),
-    }),
-};
+        answer: TimingList,
+        example: "timings",
+    }
+}
 
-/// The usual duration of each test. Tagged.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let before = call
         .query()

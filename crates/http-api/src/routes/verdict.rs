@@ -8,35 +8,35 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-#[cfg(test)]
-use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
     call::{Call, single_test},
     error::ApiError,
-    route::Route,
+    route::route,
 };
 
-/// `GET /projects/{projectId}/tests/{testName}/status`.
-pub(super) const STATUS: Route = Route {
-    path: "/projects/{projectId}/tests/{testName}/status",
-    handler: status,
-    is_large: false,
-    #[cfg(test)]
-    operation: Some(Operation {
+route! {
+    /// Show the stored verdict on a test
+    ///
+    /// The verdict as of the last import. `awaitingFirstWrite` is true for a known test without a stored verdict: its
+    /// status is then `insufficient_data` and the figures are null. `failing` means that the newest runs failed, but
+    /// do not show yet whether the test or the code is the cause. The verdict covers all branches; `failingOn` has
+    /// those besides the stable one on which the test fails. The attempts in a run of `evidence` have its errors.
+    ///
+    /// Cost: cheap (a single look-up, no engine pass).
+    STATUS {
+        path: "/projects/{projectId}/tests/{testName}/status",
+        handler: status,
         id: "getTestStatus",
         tag: "Tests",
-        cost: "cheap (a single look-up, no engine pass)",
-        summary: "Show the stored verdict on a test",
-        description: "The verdict as of the last import. `awaitingFirstWrite` is true for a known test without a stored verdict: its status is then `insufficient_data` and the figures are null. `failing` means that the newest runs failed, but do not show yet whether the test or the code is the cause. The verdict covers all branches; `failingOn` has those besides the stable one on which the test fails. The attempts in a run of `evidence` have its errors.",
-        query: &["filePath"],
+        query: ["filePath"],
+        large: false,
         tagged: false,
-        answer: register::<VerdictAnswer>,
-        example: include_str!("../openapi/examples/verdict.json"),
-    }),
-};
+        answer: VerdictAnswer,
+        example: "verdict",
+    }
+}
 
-/// The verdict as of the last import, without running the engine.
 fn status(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;

@@ -2,15 +2,12 @@
 
 use actix_web::http::Method;
 
-use crate::{
-    client::Api,
-    ids::{NO_PROJECT, PROJECT},
-};
+use crate::api::{Api, NO_ID};
 
 const ALLOWED_ORIGIN: &str = "https://dashboard.example.org";
 
 fn api() -> Api {
-    Api::limited(3).with_origins(&format!("{ALLOWED_ORIGIN}, http://localhost:3000"))
+    Api::with(3, 64).with_origins(&format!("{ALLOWED_ORIGIN}, http://localhost:3000"))
 }
 
 #[actix_web::test]
@@ -41,8 +38,8 @@ async fn a_preflight_request_of_a_listed_origin_is_answered_without_a_key_and_no
 async fn a_page_of_a_listed_origin_may_read_every_answer() {
     let api = api();
     for (path, status) in [
-        (format!("/projects/{PROJECT}/branches"), 200),
-        (format!("/projects/{NO_PROJECT}/branches"), 404),
+        (api.fill("/projects/{projectId}/branches"), 200),
+        (format!("/projects/{NO_ID}/branches"), 404),
         ("/nowhere".to_owned(), 404),
         ("/projects".to_owned(), 429),
     ] {
@@ -64,7 +61,7 @@ async fn a_page_of_a_listed_origin_may_read_every_answer() {
 
 #[actix_web::test]
 async fn other_origins_are_answered_as_if_there_were_no_list() {
-    for (api, varies) in [(api(), true), (Api::limited(3), false)] {
+    for (api, varies) in [(api(), true), (Api::with(3, 64), false)] {
         for origin in [
             "https://evil.example",
             "https://dashboard.example.org.evil.example",

@@ -1,32 +1,18 @@
-//! The API over HTTP with a store in memory. The server's tests check answers from Postgres.
+//! The API over HTTP with a database that has an empty project. `bins/assay-server/tests/security` and `tools/oracle`
+//! check its answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::as_conversions,
     clippy::disallowed_methods,
     reason = "helpers of tests"
 )]
 
 mod admin;
-mod admission;
-mod caching;
-mod client;
+mod api;
 mod cors;
-mod envelopes;
-mod failures;
-mod flaky;
-mod ids;
+mod described;
+mod headers;
 mod keys;
-mod limit;
 mod logging;
-mod monitoring;
-mod nonsense;
-mod openapi;
-mod parameters;
-mod prompt;
-mod ratchet;
-mod seed;
-mod socket;
-mod store;

@@ -10,7 +10,7 @@ use actix_web::web::Bytes;
 use futures_util::stream;
 
 use super::{Coding, Form, LONGEST_HEAD, Shape, file_name};
-use crate::{error::IngestError, fields};
+use crate::{error::IngestError, fields::field_of};
 
 /// The number of parts whose heads are checked early. Later ones are checked when the body is complete.
 const CHECKED_EARLY: usize = 200;
@@ -100,7 +100,7 @@ fn check_head(head: &[u8]) -> Result<(), IngestError> {
     };
     match (part.file_name(), part.name()) {
         (Some(name), _) => file_name(name).map(drop),
-        (None, Some(name)) => fields::check_name(name),
+        (None, Some(name)) => field_of(name).map(drop),
         (None, None) => Ok(()),
     }
 }

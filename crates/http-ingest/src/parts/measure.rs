@@ -2,6 +2,8 @@
 
 use std::fs::File;
 
+use assay_ingest::UploadField;
+
 use super::{Shape, Visit, walk};
 use crate::{admit::in_words, error::IngestError, limits::Limits};
 
@@ -47,7 +49,7 @@ impl Visit for Measure {
         Ok(())
     }
 
-    fn field(&mut self, _: &str, value: Vec<u8>) -> Result<(), IngestError> {
+    fn field(&mut self, _: UploadField, value: Vec<u8>) -> Result<(), IngestError> {
         self.add(value.len())
     }
 }

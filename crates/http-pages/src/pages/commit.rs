@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use assay_answers::{
-    changes::{ChangedTests, RunChanges, changes_of_runs},
+    changes::{ChangedTests, RenamedTests, RunChanges, SlowerTests, changes_of_runs},
     commit::{
         CommitFailure, CommitResults, CommitRun, CommitRuns, CommitSelector, Trust, commit_results,
         newest_commit, sha_of,
     },
     failed_error::FailedError,
-    failures::{FailureFilter, whose},
+    failures::FailureFilter,
 };
 use assay_domain::{
     id::{ProjectId, RunId},
@@ -19,7 +19,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::FailingSince,
 };
-use assay_markup::{cause, figures, name, reading, repository, words};
+use assay_markup::{figures, name, reading, repository, words};
 use maud::{Markup, html};
 
 use super::{
@@ -28,6 +28,7 @@ use super::{
         authors, branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, since_run, when,
     },
     run::RepositoryLinks,
+    whose::{failure_row, gate_section},
 };
 use crate::{
     error::FrontError,
@@ -177,25 +178,13 @@ fn repository_links(results: &CommitResults) -> RepositoryLinks {
 }
 
 fn gate(results: &CommitResults, decisions: &[(RunId, Decisions)]) -> Markup {
-    let (word, sentence) = cause::gate(results.gate.action);
-    html! {
-        section aria-labelledby="gate" {
-            h2 #gate { @if results.on_stable { "What broke?" } @else { "Whose failures?" } }
-            div.box {
-                @if results.on_stable {
-                    p.gate { "These runs are on the stable branch. Each test names the run with which it began to fail." }
-                } @else {
-                    p.gate { span class={ "chip gate " (results.gate.action.as_str()) } { (word) } " " (sentence) }
-                }
-                @if let Some(decided) = decisions.iter().map(|(_, decisions)| decisions).find(|decisions| decisions.is_some()) { (decided.judged_since()) }
-                p.facts {
-                    @for (of, tests) in results.gate.by_cause.counts() {
-                        @if tests > 0 { span { (cause::chip(of)) " " b { (grouped(tests)) } } }
-                    }
-                }
-            }
-        }
-    }
+    let decided = decisions
+        .iter()
+        .map(|(_, decisions)| decisions)
+        .find(|decisions| decisions.is_some());
+    let details = decided.map_or_else(Markup::default, Decisions::judged_since);
+    let on_stable = results.on_stable.then_some("These runs are");
+    gate_section(&results.gate, on_stable, &details, None)
 }
 
 /// What gates decided in CI, by run. Only runs with a failure are read.
@@ -284,53 +273,48 @@ fn list(
     failures: &[(CommitFailure, FailedError)],
     (decisions, authors): (&[(RunId, Decisions)], &HashMap<i32, String>),
 ) -> Markup {
-    let links_out = repository_links(results);
     let names: Vec<_> = failures
         .iter()
         .map(|(of, _)| (of.failure.test_name.as_str(), of.failure.file_path.as_deref()))
         .collect();
     let short = name::short_names(&names);
-    let several = results.runs.len() > 1;
     html! {
         ol.rows.failures {
             @for ((of, error), short) in failures.iter().zip(&short) {
                 @let failure = &of.failure;
                 @let file = failure.file_path.as_deref();
-                li.row.(failure.status.as_str()) {
-                    div.failure {
-                        p { (cause::chip(failure.cause)) }
-                        div {
-                            p { a.leafed href=(links::attempts(project, &of.run_id, &failure.test_name, file)) { (name::in_list(short, &failure.test_name)) } }
-                            p { (failure.explanation) "." }
-                            @if let Some(decisions) = of_run(decisions, of.run_id) { (decisions.mark(&failure.test_name, file)) }
-                            (error_line(project, of, error))
-                            p.facts {
-                                span { (figures::ended(failure.status)) @if failure.attempts > 1 { ", " (failure.attempts) " attempts" } }
-                                @if several { span { a href=(links::run(project, &of.run_id)) { "run " (of.run_number) } @if let Some(suite) = &of.suite { ", " bdi { (suite) } } } }
-                                @match (&error.file, file) {
-                                    (Some(raised), _) => span { "at " (links_out.file(raised)) @if let Some(line) = error.line_number { ":" (line) } },
-                                    (None, Some(file)) => span { (links_out.file(file)) },
-                                    (None, None) => {},
-                                }
-                                @if let Some(owners) = owners_in_words(&failure.ownership) { span { bdi { (owners) } } }
-                                span { a href=(links::test(project, &failure.test_name, file)) { "history" } }
-                            }
-                        }
-                        div.whose {
-                            (cause::bar(&failure.probabilities.by_cause()))
-                            @if failure.status.is_failure() {
-                                @match &failure.breakage {
-                                    Some(breakage) => p { "failing since " (since_run(project, &breakage.first_failed, authors)) },
-                                    None => {
-                                        p { "by this change: " b { (whose(failure.mine, failure.action)) } }
-                                        p { (cause::action(failure.action)) }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+                @let href = links::attempts(project, &of.run_id, &failure.test_name, file);
+                @let name = html! { a.leafed href=(href) { (name::in_list(short, &failure.test_name)) } };
+                @let details = html! {
+                    @if let Some(decisions) = of_run(decisions, of.run_id) { (decisions.mark(&failure.test_name, file)) }
+                    (error_line(project, of, error))
+                    (facts(project, of, error, results))
+                };
+                @let breakage = failure.breakage.as_ref().map(|breakage| html! {
+                    p { "failing since " (since_run(project, &breakage.first_failed, authors)) }
+                });
+                (failure_row(failure, failure.status, &name, &details, breakage.as_ref()))
             }
+        }
+    }
+}
+
+/// How a test ended, in which run, and where it is.
+fn facts(project: ProjectId, of: &CommitFailure, error: &FailedError, results: &CommitResults) -> Markup {
+    let links_out = repository_links(results);
+    let failure = &of.failure;
+    let file = failure.file_path.as_deref();
+    html! {
+        p.facts {
+            span { (figures::ended(failure.status)) @if failure.attempts > 1 { ", " (failure.attempts) " attempts" } }
+            @if results.runs.len() > 1 { span { a href=(links::run(project, &of.run_id)) { "run " (of.run_number) } @if let Some(suite) = &of.suite { ", " bdi { (suite) } } } }
+            @match (&error.file, file) {
+                (Some(raised), _) => span { "at " (links_out.file(raised)) @if let Some(line) = error.line_number { ":" (line) } },
+                (None, Some(file)) => span { (links_out.file(file)) },
+                (None, None) => {},
+            }
+            @if let Some(owners) = owners_in_words(&failure.ownership) { span { bdi { (owners) } } }
+            span { a href=(links::test(project, &failure.test_name, file)) { "history" } }
         }
     }
 }
@@ -372,28 +356,36 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
                         (list_of(project, "newly failing", &of.broken, true))
                         (list_of(project, "repaired", &of.repaired, false))
                         (list_of(project, "new", &of.added, false))
-                        @if of.slower.total > 0 {
-                            details.plain {
-                                summary { b { (grouped(of.slower.total)) } " slower" }
-                                ul {
-                                    @for slower in &of.slower.tests {
-                                        li {
-                                            a href=(links::test(project, &slower.test.name, slower.test.file_path.as_deref())) { bdi { (slower.test.name) } }
-                                            " " (format!("{:.1}", slower.factor)) " times as long: " (words::duration(slower.duration_ms)) ", usually " (words::duration(u64::try_from(slower.usual_ms).unwrap_or(0))) " on such a machine"
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                        @if of.renamed.total > 0 {
-                            details.plain {
-                                summary { b { (grouped(of.renamed.total)) } " renamed" }
-                                ul { @for test in &of.renamed.tests { li { bdi { (test.from.name) } @if test.guessed { " is probably now " } @else { " is now " } bdi { (test.to.name) } } } }
-                            }
-                        }
+                        @if of.slower.total > 0 { (slower(project, &of.slower)) }
+                        @if of.renamed.total > 0 { (renamed(&of.renamed)) }
                     }
                 }
             }
+        }
+    }
+}
+
+fn slower(project: ProjectId, slower: &SlowerTests) -> Markup {
+    html! {
+        details.plain {
+            summary { b { (grouped(slower.total)) } " slower" }
+            ul {
+                @for slower in &slower.tests {
+                    li {
+                        a href=(links::test(project, &slower.test.name, slower.test.file_path.as_deref())) { bdi { (slower.test.name) } }
+                        " " (format!("{:.1}", slower.factor)) " times as long: " (words::duration(slower.duration_ms)) ", usually " (words::duration(u64::try_from(slower.usual_ms).unwrap_or(0))) " on such a machine"
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn renamed(renamed: &RenamedTests) -> Markup {
+    html! {
+        details.plain {
+            summary { b { (grouped(renamed.total)) } " renamed" }
+            ul { @for test in &renamed.tests { li { bdi { (test.from.name) } @if test.guessed { " is probably now " } @else { " is now " } bdi { (test.to.name) } } } }
         }
     }
 }

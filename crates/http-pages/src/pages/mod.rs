@@ -15,6 +15,7 @@ mod run;
 mod runs;
 mod test;
 mod tests;
+mod whose;
 
 use crate::{error::FrontError, layout::Answer, view::View};
 

@@ -9,9 +9,12 @@ use assay_domain::{
     id::{ProjectId, RunId},
     owners::OwnerFilter,
     page::Page as PagePlace,
+    project::Project,
     run::{RunDetail, RunStatus, SomeTests, TestEntry},
+    store::StoreError,
     timestamp::Timestamp,
 };
+use assay_http::Problem;
 use assay_markup::{
     chart, figures, name, reading,
     repository::{self, Repository},
@@ -47,6 +50,38 @@ const TEST_FILTERS: [(&str, &str); 3] = [
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    match with_tests(view, &project, id) {
+        Err(FrontError::Problem(Problem::Store(StoreError::Corrupt { .. }))) => damaged(view, project, id),
+        answer => answer,
+    }
+}
+
+/// The page of a run whose tests cannot be read.
+fn damaged(view: &View<'_>, project: Project, id: RunId) -> Result<Answer, FrontError> {
+    let run = view.store.run_with(&project, id, &SomeTests::Of(Vec::new()))?;
+    let run = run.ok_or(FrontError::RunNotFound)?;
+    let body = html! {
+        (head(project.id, &run, &RepositoryLinks::of(&run), view.now))
+        (report_errors(&run))
+        section aria-labelledby="tests" {
+            h2 #tests { "Tests" }
+            div.box {
+                p { b { "The stored results of this run are damaged. " } "Its tests cannot be shown. Other runs are not affected." }
+                p { code { "assay-admin doctor" } " names the damage. To store the results again, restore the database from a backup, or import the run's reports with " code { "assay-admin import --replace" } " and the run's key." }
+            }
+        }
+    };
+    Ok(Page {
+        title: format!("Run {}, {}", run.run.run_number, project.name),
+        api: Vec::new(),
+        project: Some(project),
+        tab: Tab::Runs,
+        body,
+    }
+    .into())
+}
+
+fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, FrontError> {
     let requested_filter = view.parse("show", "must be one of failed, recovered, all", |word| {
         TEST_FILTERS
             .into_iter()
@@ -58,7 +93,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     })?;
     let page = view.page()?;
     let run_with = |tests: &SomeTests| {
-        let run = view.store.run_with(&project, id, tests)?;
+        let run = view.store.run_with(project, id, tests)?;
         run.ok_or(FrontError::RunNotFound)
     };
     let counts = run_with(&SomeTests::Of(Vec::new()))?.counts;
@@ -73,7 +108,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let list = shown.list();
     let causes = Causes::read(
         view,
-        &project,
+        project,
         id,
         shown.knowledge,
         match list {
@@ -91,7 +126,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (None, None) => SomeTests::Page { offset, limit },
         (None, Some(_)) => SomeTests::Slowest { offset, limit },
     })?;
-    let decisions = Decisions::read(view, &project, id)?;
+    let decisions = Decisions::read(view, project, id)?;
     let repository_links = RepositoryLinks::of(&run);
     let body = html! {
         (head(project.id, &run, &repository_links, view.now))
@@ -125,7 +160,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     Ok(Page {
         title: format!("Run {}, {}", run.run.run_number, project.name),
         api: vec![detail, explained],
-        project: Some(project),
+        project: Some(project.clone()),
         tab: Tab::Runs,
         body,
     }
@@ -367,28 +402,31 @@ fn listed_tests(
                 @if !is_one_list { h3.path { @match &first.file_path { Some(file) => (repository_links.file(file)), None => "(no file)" } } }
                 ol.rows {
                     @for (test, short) in group {
-                        li.row.(test.status.as_str()) {
-                            a.of-run href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) {
-                                @match test.status {
-                                    AttemptStatus::Passed if test.attempts > 1 => span.chip.recovered { "on retry" },
-                                    _ => (figures::ended_chip(test.status)),
-                                }
-                                span.named {
-                                    (name::in_list(short, &test.test_name))
-                                    @if decisions.has_excused(&test.test_name, test.file_path.as_deref()) { " " span.chip.excused { "Excused" } }
-                                    @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
-                                        span.path { bdi { (first_line(message)) } }
-                                    }
-                                }
-                                span.sub { @if let Some(browser) = &test.browser_name { bdi { (browser) } } }
-                                span.figure { @if test.attempts > 1 { (test.attempts) " ×" span.unseen { " attempts" } } }
-                                span.figure { (test.duration_ms.map_or("–".to_owned(), words::duration)) }
-                            }
-                        }
+                        @let href = links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref());
+                        li.row.(test.status.as_str()) { a.of-run href=(href) { (listed_test(test, short, decisions)) } }
                     }
                 }
             }
         }
+    }
+}
+
+fn listed_test(test: &TestEntry, short: &name::ShortName, decisions: &Decisions) -> Markup {
+    html! {
+        @match test.status {
+            AttemptStatus::Passed if test.attempts > 1 => span.chip.recovered { "on retry" },
+            _ => (figures::ended_chip(test.status)),
+        }
+        span.named {
+            (name::in_list(short, &test.test_name))
+            @if decisions.has_excused(&test.test_name, test.file_path.as_deref()) { " " span.chip.excused { "Excused" } }
+            @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
+                span.path { bdi { (first_line(message)) } }
+            }
+        }
+        span.sub { @if let Some(browser) = &test.browser_name { bdi { (browser) } } }
+        span.figure { @if test.attempts > 1 { (test.attempts) " ×" span.unseen { " attempts" } } }
+        span.figure { (test.duration_ms.map_or("–".to_owned(), words::duration)) }
     }
 }
 

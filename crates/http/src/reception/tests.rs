@@ -1,4 +1,4 @@
-use std::sync::Mutex;
+use std::{sync::Mutex, thread, time::Duration};
 
 use assay_access::limit::InProcessLimiter;
 use assay_domain::{
@@ -20,6 +20,8 @@ struct State {
     hash: KeyHash,
     key: StoredKey,
     fails: bool,
+    /// Whether look-ups of unknown keys wait until this changes.
+    hangs: bool,
     look_ups: usize,
     uses: usize,
 }
@@ -31,7 +33,13 @@ impl ReadKeys for Keys {
         if state.fails {
             return Err(StoreError::Unreachable("down".into()));
         }
-        Ok((state.hash == *hash).then_some(state.key))
+        let key = (state.hash == *hash).then_some(state.key);
+        while key.is_none() && state.hangs {
+            drop(state);
+            thread::sleep(Duration::from_millis(1));
+            state = self.0.lock().unwrap();
+        }
+        Ok(key)
     }
 
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
@@ -58,10 +66,11 @@ fn reception() -> (ReadReception, Arc<Keys>, String) {
         hash: new.hash,
         key,
         fails: false,
+        hangs: false,
         look_ups: 0,
         uses: 0,
     })));
-    let reception = ReadReception::new(keys.clone(), 2);
+    let reception = ReadReception::new(keys.clone(), 4);
     (reception, keys, format!("Bearer {}", secret.reveal()))
 }
 
@@ -149,4 +158,35 @@ async fn a_failure_of_the_store_and_of_the_work_are_the_servers_problem() {
         problem.sentence(KeyKind::Read),
         "The server failed to answer; try again later."
     );
+}
+
+#[actix_web::test]
+async fn unknown_keys_take_no_more_threads_together_than_one_key() {
+    let (reception, keys, header) = reception();
+    let known = async || reception.receive(presented(&header), None, NOW, work).await;
+    known().await.unwrap();
+    keys.0.lock().unwrap().hangs = true;
+    let unknown_keys: Vec<_> = (0..8)
+        .map(|_| {
+            let (reception, secret) = (reception.clone(), mint(KeyKind::Read, NOW).0);
+            actix_web::rt::spawn(async move {
+                let header = format!("Bearer {}", secret.reveal());
+                reception.receive(presented(&header), None, NOW, work).await
+            })
+        })
+        .collect();
+    // One look-up of the known key, and those on half of the threads.
+    let look_ups = || keys.0.lock().unwrap().look_ups;
+    while look_ups() < 3 {
+        actix_web::rt::time::sleep(Duration::from_millis(1)).await;
+    }
+    for _ in 0..3 {
+        known().await.unwrap();
+    }
+    assert_eq!(look_ups(), 3);
+    keys.0.lock().unwrap().hangs = false;
+    for answer in unknown_keys {
+        let problem = answer.await.unwrap().unwrap_err();
+        assert!(matches!(problem, Problem::Refused(Refusal::InvalidKey)));
+    }
 }

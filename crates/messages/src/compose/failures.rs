@@ -66,7 +66,8 @@ impl Failures {
             let of_event = runs_of(edges, event).into_keys();
             runs.extend(of_event.filter(|run| !of_suites.contains_key(run)));
         }
-        runs.dedup();
+        let mut known = HashSet::new();
+        runs.retain(|run| known.insert(*run));
         runs.truncate(MOST_RUNS);
         let mut found = Self {
             broken: Vec::new(),
@@ -79,15 +80,8 @@ impl Failures {
         if runs.is_empty() {
             return Ok(found);
         }
-        let joined = joined_failures(
-            reader.store,
-            reader.engine,
-            project,
-            &runs,
-            &FailureFilter::default(),
-            (1, MOST_FAILURES),
-            now,
-        )?;
+        let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
+        let joined = joined_failures(reader.store, reader.engine, project, &runs, requested, now)?;
         let is_flaky = |failure: &ExplainedFailure| {
             let status = failure.verdict.map(|verdict| verdict.status);
             status == Some(VerdictStatus::Flaky) && !broken.contains(&failure.test)
@@ -316,15 +310,14 @@ impl ErrorStarts {
         if runs.is_empty() {
             return Ok(Self(HashSet::new()));
         }
-        let (reader, all) = (commits.reader, FailureFilter::default());
-        let page = (1, MOST_FAILURES);
+        let reader = commits.reader;
+        let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
         let joined = joined_failures(
             reader.store,
             reader.engine,
             commits.project,
             &runs,
-            &all,
-            page,
+            requested,
             now,
         )?;
         let failures = joined.failures.into_iter();

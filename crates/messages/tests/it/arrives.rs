@@ -4,7 +4,7 @@ use assay_messages::{DigestTimes, Every, TimeOfDay, Zone, text};
 
 use crate::world::{Inbox, MINUTE, Run, START, World};
 
-/// A run: its branch, the failed tests, and their error, in which `N` is the number of the test.
+/// A run: its branch, with `, half` if it had half of the tests and `, cut` if it was interrupted after them, the failed tests, and their error, in which `N` is the number of the test.
 type Step = (&'static str, Vec<usize>, &'static str);
 
 /// All messages, one after another, each with the number of the run after which it came.
@@ -16,11 +16,13 @@ fn messages(tests: usize, minutes: i64, steps: &[Step], digest: Option<DigestTim
         let number = place + 1;
         let at = START.plus_ms(i64::try_from(number).unwrap() * minutes * MINUTE);
         let error = |test: usize| error.replace('N', &test.to_string());
+        let (cut, half) = (branch.strip_suffix(", cut"), branch.strip_suffix(", half"));
         let run = Run {
             key: format!("run {number}"),
-            branch: (*branch).to_owned(),
+            branch: cut.or(half).unwrap_or(branch).to_owned(),
             commit: format!("{number:08x}{}", "0".repeat(32)),
-            tests,
+            tests: if cut.or(half).is_some() { tests / 2 } else { tests },
+            is_cut: cut.is_some(),
             failed: failed.iter().map(|test| (*test, error(*test))).collect(),
         };
         world.import(project, &run, at);
@@ -69,12 +71,23 @@ fn a_suite_recovers_only_by_a_newer_run() {
         ("main", vec![9], ERROR),
         ("t1-0", vec![9], ERROR),
         ("t2-0", vec![8, 9], ERROR),
+        // The rest of the suite is missing.
+        ("main, cut", vec![], ERROR),
+        ("t1-0", vec![], ERROR),
+        ("main, half", vec![], ERROR),
     ];
-    let told = messages(10, 80, &steps, None);
+    let mut told = messages(10, 80, &steps, None);
     assert!(
         told.iter()
             .any(|(run, text)| *run == 4 && text.contains("1 test broke")),
         "{told:?}"
+    );
+    // A test that left the suite is not repaired.
+    let (run, recovered) = told.pop().unwrap();
+    assert!(
+        run == 9
+            && recovered.ends_with("passes again on main as of run 9 (00000009 by Ada): 1 test did not run"),
+        "{recovered}"
     );
     assert!(
         told.iter()

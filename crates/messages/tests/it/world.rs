@@ -135,6 +135,8 @@ pub(crate) struct Run {
     pub(crate) tests: usize,
     /// The failed tests, each with its error.
     pub(crate) failed: Vec<(usize, String)>,
+    /// Whether it was interrupted.
+    pub(crate) is_cut: bool,
 }
 
 impl Run {
@@ -146,6 +148,7 @@ impl Run {
             commit: format!("{number:040x}"),
             tests,
             failed,
+            is_cut: false,
         }
     }
 
@@ -170,7 +173,10 @@ impl Run {
             replaces: false,
             started_at,
             finished_at: Some(at),
-            state: RunState::Completed,
+            state: match self.is_cut {
+                true => RunState::Interrupted,
+                false => RunState::Completed,
+            },
             report_errors: Vec::new(),
             checkout: Default::default(),
             tests: (0..self.tests).map(|number| self.test(number)).collect(),

@@ -84,6 +84,8 @@ struct GoReader {
     tests: usize,
     /// The compiler's output, by the import path that later events name.
     builds: HashMap<String, Output>,
+    /// The import paths whose build failed, in their order.
+    failed_builds: Vec<String>,
     /// Lines that are not events and not yet part of an error.
     text: Output,
     errors: Vec<ErrorDetail>,
@@ -101,7 +103,9 @@ impl GoReader {
         if !event.import_path.is_empty() {
             let has_room =
                 self.builds.len() < limits::DOCUMENTS || self.builds.contains_key(&*event.import_path);
-            if event.action == "build-output" && has_room {
+            if event.action == "build-fail" && has_room {
+                self.failed_builds.push(event.import_path.into_owned());
+            } else if event.action == "build-output" && has_room {
                 self.builds
                     .entry(event.import_path.into_owned())
                     .or_default()
@@ -169,11 +173,14 @@ impl GoReader {
         let mut tests = Collector::default();
         let mut unfinished = 0;
         let mut is_cut_short = false;
-        let is_rerun = packages.iter().all(Package::reruns_failed_tests);
+        let is_rerun = packages.iter().all(Package::reruns_failed_tests)
+            && !packages.iter().all(Package::reruns_all_tests);
         for package in packages {
             unfinished += usize::from(package.is_unfinished());
             is_cut_short |= package.is_cut_short();
             for failure in package.own_failures() {
+                self.failed_builds
+                    .retain(|path| failure.build.as_ref() != Some(path));
                 let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
                 self.error(&failure.message, &build.map_or(failure.output, Output::text));
                 // A package that runs and fails without a failed test fails in TestMain.
@@ -197,6 +204,11 @@ impl GoReader {
                     tests.add(test.clone(), execution);
                 }
             }
+        }
+        // A build that failed without an event of its package.
+        for path in std::mem::take(&mut self.failed_builds) {
+            let output = self.builds.get(&path).map(Output::text).unwrap_or_default();
+            self.error(&format!("{path}: build failed"), &output);
         }
         for error in &mut self.errors {
             error.location = error.stack.as_deref().and_then(|stack| input.location_in(stack));

@@ -122,6 +122,14 @@ impl Package {
         })
     }
 
+    /// Whether a later run of the package has all of its tests, as with other flags.
+    pub(super) fn reruns_all_tests(&self) -> bool {
+        match self.runs.as_slice() {
+            [] | [_] => self.runs.iter().all(|run| run.tests.is_empty()),
+            [first, later @ ..] => later.iter().any(|run| run.tests.len() >= first.tests.len()),
+        }
+    }
+
     /// The package's name, and its tests with their executions. Executions by `-count` are not retries. `is_rerun` is
     /// whether a later run of a package repeats what failed in the one before.
     pub(super) fn finish(self, input: &Input<'_>, is_rerun: bool) -> (String, Vec<(String, Executions)>) {

@@ -1,6 +1,6 @@
 //! Jest's and Vitest's JSON, every field optional.
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use crate::json;
 
@@ -16,8 +16,9 @@ pub(super) struct Run {
     pub(super) was_interrupted: Option<bool>,
     #[serde(deserialize_with = "json::number")]
     pub(super) num_failed_tests: Option<f64>,
-    /// Only Jest counts these.
-    pub(super) num_runtime_error_test_suites: Option<IgnoredAny>,
+    /// The files that did not load.
+    #[serde(deserialize_with = "json::number")]
+    pub(super) num_runtime_error_test_suites: Option<f64>,
     #[serde(deserialize_with = "json::list")]
     pub(super) test_results: Vec<TestFile>,
 }

@@ -8,7 +8,7 @@ use super::{
     errors, playwright,
     suite::Suite,
 };
-use crate::{failure, go, input::Input, limits, outcome, text, vitest};
+use crate::{ctest, failure, go, input::Input, limits, outcome, text, vitest};
 
 /// The attempts of a case, at least one; the final one last.
 pub(super) fn of<'i>(
@@ -94,12 +94,24 @@ impl AttemptReader<'_> {
         let mut attempts: Vec<Attempt> = of_kind(ChildKind::Flaky)
             .map(|child| self.of_child(child))
             .collect();
-        if case.has(ChildKind::Skipped) || case.is_muted() {
-            let reason = case.children.iter().find_map(skip_reason);
-            let skipped = self.attempt(AttemptStatus::Skipped, case.time, case.timestamp);
-            attempts.push(skipped.skipped_because(reason));
-        } else if case.has(ChildKind::Error) && !case.failed_as_flaky() {
+        if case.is_muted() {
+            attempts.push(self.skipped(case));
+        } else if case.has(ChildKind::Error)
+            && !case.failed_as_flaky()
+            // pytest writes both for a test that skipped itself and whose tear-down failed, Catch2 for an expected failure.
+            && (self.dialect == Dialect::Pytest || !case.has(ChildKind::Skipped))
+        {
             attempts.append(&mut self.failed(case));
+        } else if self.dialect == Dialect::Ctest
+            && of_kind(ChildKind::Skipped).any(|child| ctest::is_failure(&child.message))
+        {
+            let mut failed = self.attempt(AttemptStatus::Failed, case.time, case.timestamp);
+            failed
+                .errors
+                .extend(of_kind(ChildKind::Skipped).filter_map(|child| self.error(child)));
+            attempts.push(failed);
+        } else if case.has(ChildKind::Skipped) {
+            attempts.push(self.skipped(case));
         } else if let Some(unknown) = of_kind(ChildKind::Unknown).next() {
             self.input.notes.unknown_word(&format!("<{}>", unknown.element));
             let skipped = self.attempt(AttemptStatus::Skipped, case.time, case.timestamp);
@@ -112,6 +124,12 @@ impl AttemptReader<'_> {
         }
         attempts.extend(of_kind(ChildKind::Rerun).map(|child| self.of_child(child)));
         attempts
+    }
+
+    fn skipped(&self, case: &Case<'_>) -> Attempt {
+        let reason = case.children.iter().find_map(skip_reason);
+        self.attempt(AttemptStatus::Skipped, case.time, case.timestamp)
+            .skipped_because(reason)
     }
 
     /// The attempts of a case with `flaky="true"`. Flank writes such a case with the failure of its first attempt only.

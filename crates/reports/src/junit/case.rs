@@ -24,7 +24,7 @@ pub(super) struct Case<'a> {
     pub(super) timestamp: Option<&'a str>,
     pub(super) status: &'a str,
     pub(super) result: &'a str,
-    /// Whether it has `flaky="true"`: it passed in the end, after an attempt that failed.
+    /// Whether it passed in the end, after an attempt that failed: `flaky="true"` in a suite with `flakes`.
     pub(super) is_flaky: bool,
     /// Whether it has the number of a line.
     pub(super) has_line: bool,
@@ -147,8 +147,11 @@ impl<'a> Case<'a> {
             .any(|word| self.status.eq_ignore_ascii_case(word))
     }
 
-    /// The number of failed outcomes.
+    /// The number of failed outcomes that a header may count.
     pub(super) fn failures(&self) -> usize {
+        if self.is_muted() || self.has(ChildKind::Skipped) {
+            return 0;
+        }
         self.children
             .iter()
             .filter(|child| child.kind.is_failure())

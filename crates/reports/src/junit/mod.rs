@@ -341,6 +341,7 @@ impl<'a> JunitReader<'a> {
         if self.pytest_interrupted {
             return Ok(());
         }
+        self.case.is_flaky &= suite.counts_flakes;
         if suite.name.starts_with("TestCafe Tests:") {
             self.case.take_marks_of_testcafe();
         }
@@ -375,6 +376,8 @@ impl<'a> JunitReader<'a> {
             Subject::Other(name) => {
                 self.count_failures(failures);
                 if failed {
+                    let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
+                    self.tests.add_hook_of_suite(&name, &test.test, &execution);
                     self.push_error(&name, execution);
                 }
                 return Ok(());

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use assay_domain::attempt::Attempt;
+use assay_domain::{attempt::Attempt, test::TestName};
 
 use super::{case::Case, dialect::Dialect, suite::Suite};
 use crate::{
@@ -78,6 +78,13 @@ impl Repeats {
     /// Adds the failure of a test's hook: to the test, if its suite has it already.
     pub(super) fn add_hook(&mut self, test: LocatedTest, attempts: Vec<Attempt>) {
         hooks::add_to_test(&mut self.tests, test, attempts);
+    }
+
+    /// Adds the set-up or tear-down of the file of a hook that is of a suite.
+    pub(super) fn add_hook_of_suite(&mut self, title: &str, hook: &TestName, attempts: &[Attempt]) {
+        let details = attempts.iter().flat_map(|attempt| attempt.errors.iter().cloned());
+        let file = hook.file_path.as_deref();
+        hooks::add_to_suite(&mut self.tests, &mut Vec::new(), title, file, details.collect());
     }
 
     /// Adds the set-up of a class.

@@ -39,6 +39,8 @@ pub(super) struct Suite<'a> {
     pub(super) is_utc: bool,
     /// Whether it has the attribute `skips` of old versions of pytest, which count reruns as tests.
     pub(super) is_of_old_pytest: bool,
+    /// Whether it has the attribute `flakes`, the number of cases with `flaky="true"`, which Flank writes.
+    pub(super) counts_flakes: bool,
     /// Whether TestNG wrote it, or ran its tests for Surefire.
     pub(super) is_of_testng: bool,
     pub(super) header: Header,
@@ -111,6 +113,7 @@ impl<'a> Suite<'a> {
             variant: None,
             is_utc: false,
             is_of_old_pytest: false,
+            counts_flakes: false,
             is_of_testng: parent.is_some_and(|parent| parent.is_of_testng),
             header: Header::default(),
         };
@@ -124,6 +127,7 @@ impl<'a> Suite<'a> {
                 "timestamp" => suite.timestamp = Some(value),
                 "tests" => suite.header.tests = count(value),
                 "skips" => suite.is_of_old_pytest = true,
+                "flakes" => suite.counts_flakes = true,
                 "failures" => suite.header.failures = count(value),
                 "errors" => suite.header.errors = count(value),
                 _ => {}

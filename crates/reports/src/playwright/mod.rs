@@ -269,18 +269,9 @@ fn unexpected_pass() -> ErrorDetail {
     }
 }
 
-/// Changes the final attempt if no attempt agrees with Playwright's outcome of the test. Playwright and [`report::outcome`]
-/// both ignore attempts that did not run. A serial group is rerun as a whole, so an attempt may be skipped after one
-/// with a result.
+/// Changes the final attempt if the test's outcome is not Playwright's. Playwright and [`report::outcome`] both ignore
+/// attempts that did not run. A serial group is rerun as a whole, so an attempt may be skipped after one with a result.
 fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
-    let agrees = |attempt: &Attempt| match test_outcome {
-        Some("expected" | "flaky") => attempt.status == AttemptStatus::Passed,
-        Some("unexpected") => attempt.status.is_failure(),
-        _ => false,
-    };
-    if attempts.iter().any(agrees) {
-        return;
-    }
     let Some(outcome) = report::outcome([&*attempts]) else {
         return;
     };

@@ -17,7 +17,7 @@ use std::{
 use assay_domain::{
     attempt::Attempt,
     execution::Executions,
-    rerun::{folder_without_attempt, is_selection_of_failed},
+    rerun::{is_selection_of_failed, may_repeat},
     test::TestName,
     timestamp::Timestamp,
 };
@@ -135,7 +135,7 @@ impl Chains {
             };
             let tests = || earlier.tests.iter().map(|test| (&test.test, has_failed(test)));
             let is_rerun = self.numbers.follows(chain.latest, index)
-                || folder_without_attempt(&first.name) == folder_without_attempt(&file.name)
+                || may_repeat(&first.name, &file.name)
                     && begins_after().is_some()
                     && browsers(later).is_subset(&browsers(earlier))
                     && is_selection_of_failed(tests(), later.tests.iter().map(|test| &test.test));

@@ -14,6 +14,8 @@ pub(super) enum Line<'a> {
     Comment(&'a str),
     /// `t/orders.t ..`, which prove writes before a script's results.
     Script(&'a str),
+    /// A line by which prove or Perl's Test::More says that a script failed.
+    Failure(&'a str),
     Other,
 }
 
@@ -55,6 +57,8 @@ impl<'a> Line<'a> {
             result(Outcome::Passed, rest)
         } else if let Some(reason) = line.strip_prefix("Bail out!") {
             Self::BailOut(reason.trim())
+        } else if line == "Result: FAIL" || line.starts_with("# Looks like your test exited with ") {
+            Self::Failure(line.trim_start_matches("# "))
         } else if let Some(comment) = line.strip_prefix('#') {
             if comment.trim_start().starts_with("Subtest:") {
                 Self::Subtest
@@ -91,9 +95,10 @@ pub(super) fn is_summary(comment: &str) -> bool {
     is_word && count.trim().parse::<f64>().is_ok()
 }
 
-/// The number of failures in a total of results.
+/// The number of failures in a total of results. Node counts cancelled tests apart from others that failed.
 pub(super) fn failures_in_summary(comment: &str) -> Option<u64> {
-    comment.trim().strip_prefix("fail ")?.trim().parse().ok()
+    let (word, count) = comment.trim().split_once(' ')?;
+    matches!(word, "fail" | "cancelled").then(|| count.trim().parse().ok())?
 }
 
 /// `1..5`, also with the reason for skipping all tests.

@@ -124,7 +124,9 @@ struct TapReader {
     /// Failed results, tests of subtests included.
     failures: u64,
     /// The number of failures in the comments at the end.
-    counted_failures: Option<u64>,
+    counted_failures: u64,
+    /// What prove or Test::More says about a script that failed.
+    failure: String,
     bail_out_reason: Option<String>,
     /// Comments that do not belong to the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
@@ -137,7 +139,14 @@ impl TapReader {
         // Subtests are indented by four spaces. Text outside of the protocol belongs to the result before it.
         let depth = indent / 4;
         match Line::of(line.trim()) {
+            // prove writes it after the results of a script that passed.
+            Line::Result(_)
+                if line == "ok" && !self.script.is_empty() && self.planned == Some(self.outer_results) => {}
             Line::Result(result) if depth < limits::DEPTH => self.result(depth, &result),
+            Line::Failure(line) => {
+                line.clone_into(&mut self.failure);
+                self.latest_depth = None;
+            }
             Line::Plan(count) => {
                 if depth == 0 {
                     self.planned = Some(self.planned.unwrap_or(0).saturating_add(count));
@@ -152,7 +161,7 @@ impl TapReader {
             Line::Comment(comment) if is_summary(comment) => {
                 self.latest_depth = None;
                 if depth == 0 {
-                    self.counted_failures = self.counted_failures.or(failures_in_summary(comment));
+                    self.counted_failures += failures_in_summary(comment).unwrap_or(0);
                 }
             }
             Line::Comment(comment) => match self.latest_depth {
@@ -242,11 +251,9 @@ impl TapReader {
             );
         }
         report.tests = tests.finish();
-        if let Some(counted) = self.counted_failures {
-            report
-                .errors
-                .extend(missing_failures(input.name, counted, self.failures));
-        }
+        let missing = missing_failures(input.name, self.counted_failures, self.failures);
+        report.errors.extend(missing);
+        report.check_summary(input.name, !self.failure.is_empty(), &self.failure);
         if let Some(reason) = &self.bail_out_reason {
             report.state = RunState::Interrupted;
             let message = format!("Bail out! {reason}");
@@ -309,13 +316,8 @@ impl TestPoint {
                 // Node reports a file that does not load as a test.
                 if run_errors.len() < limits::REPORT_ERRORS {
                     let file = input.stored_path(path);
-                    run_errors.extend(diagnosis.errors(input).into_iter().map(|error| ErrorDetail {
-                        message: text::message(&format!(
-                            "{file}: {}",
-                            error.message.as_deref().unwrap_or_default()
-                        )),
-                        ..error
-                    }));
+                    let errors = diagnosis.errors(input).into_iter();
+                    run_errors.extend(errors.map(|error| failure::error_of(&file, error)));
                 }
             } else if memory::charge(titles.iter().map(String::len).sum()) {
                 let name = TestName {

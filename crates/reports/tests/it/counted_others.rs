@@ -168,7 +168,12 @@ fn junit(directory: &str, content: &str) -> TitleAndStatuses {
         };
         let skipped_by_attribute = matches!(case.attribute("status"), "disabled" | "notrun")
             || matches!(case.attribute("result"), "suppressed" | "skipped");
-        let last = if case.child("skipped").is_some() || skipped_by_attribute {
+        // CTest writes a test whose program is missing as skipped, and lists it as failed.
+        let is_missing = (case.child("skipped"))
+            .is_some_and(|skipped| skipped.attribute("message") == "Unable to find executable");
+        let last = if is_missing {
+            "f"
+        } else if case.child("skipped").is_some() || skipped_by_attribute {
             "s"
         } else if count(["failure", "error"]) > 0 {
             "f"

@@ -643,14 +643,20 @@ fn every_format_that_writes_the_reason_for_skipping_keeps_it() {
         (
             "CTest",
             format!(
-                r#"<Site><Testing><Test Status="notrun"><Name>t</Name><Results><NamedMeasurement name="Completion Status"><Value>{reason}</Value></NamedMeasurement></Results></Test></Testing></Site>"#
+                r#"<Site><Testing><Test Status="notrun"><Name>t</Name><Results><NamedMeasurement name="Completion Status"><Value>SKIP_{reason}</Value></NamedMeasurement></Results></Test></Testing></Site>"#
             ),
         ),
     ] {
         let report = read(content);
         let attempt = &report.tests[0].attempts[0];
         assert_eq!(
-            (attempt.status, attempt.skip_reason.as_deref()),
+            (
+                attempt.status,
+                attempt
+                    .skip_reason
+                    .as_deref()
+                    .map(|text| text.trim_start_matches("SKIP_"))
+            ),
             (Skipped, Some(reason)),
             "{what}"
         );

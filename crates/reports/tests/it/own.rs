@@ -149,7 +149,7 @@ fn attempts_that_a_tool_writes_are_distinguished() {
     // Ruby writes each attempt of a scenario. Examples without a number are executions of their outline.
     let element = |line: u32, status: &str| {
         format!(
-            "{{\"id\":\"f;a\",\"name\":\"a\",\"line\":{line},\"steps\":[{{\"result\":{{\"status\":\"{status}\"}}}}]}}"
+            "{{\"id\":\"f;a\",\"name\":\"a\",\"line\":{line},\"steps\":[{{\"match\":{{\"location\":\"a.rb:3\"}},\"result\":{{\"status\":\"{status}\"}}}}]}}"
         )
     };
     let feature = [element(3, "failed"), element(3, "passed"), element(9, "passed")].join(",");

@@ -50,6 +50,20 @@ impl<'a, Row> SqlStatement<'a, Row> {
         }
     }
 
+    /// A statement whose text has `{}` for each of these lists of pieces, in their order.
+    pub(crate) fn filled(sql: &'static str, pieces: &[&[Part<'a>]]) -> Self {
+        let mut texts = sql.split("{}");
+        let beginning = Self::new(texts.next().unwrap_or_default());
+        pieces
+            .iter()
+            .zip(texts)
+            .fold(beginning, |mut statement, (pieces, text)| {
+                statement.parts.extend_from_slice(pieces);
+                statement.parts.push(Part::Sql(text));
+                statement
+            })
+    }
+
     /// Appends SQL.
     #[must_use]
     pub(crate) fn sql(mut self, sql: &'static str) -> Self {

@@ -12,7 +12,7 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
-    PgConnection, QueryDsl as _, RunQueryDsl as _,
+    PgConnection, QueryDsl as _, QueryResult, RunQueryDsl as _,
     sql_types::{Integer, Nullable, SmallInt, Text},
 };
 
@@ -90,13 +90,36 @@ pub(crate) fn window_errors(
     connection: &mut PgConnection,
     project: &Project,
     joins: &Joins,
-    failed_run: i32,
-    tests: &[TestOrdinal],
-    (from, to): (Timestamp, Timestamp),
+    (failed_run, tests): (i32, &[TestOrdinal]),
+    window: (Timestamp, Timestamp),
     counts: &[(u32, u32)],
 ) -> Read<WindowErrors> {
     let ordinals = all_names(joins, tests);
-    let rows: Vec<ErrorRow> = attempt::table
+    let rows = error_rows(connection, project, failed_run, &ordinals, window)?;
+    let reported: HashSet<(i32, i32)> = rows.iter().map(|(test, (run, _), ..)| (*test, *run)).collect();
+    let mut errors = ErrorsOfTests::default();
+    for (test, (run_number, start), text, counts_in_verdicts, name) in rows {
+        let Some(text) = text else { continue };
+        let present = joins.at(count(test)?, start.0);
+        // A run that reported a test under both names has two tests.
+        let test = match reported.contains(&(int(present), run_number)) {
+            true => count(test)?,
+            false => present,
+        };
+        errors.add((test, run_number), count(text)?, counts_in_verdicts, name);
+    }
+    Ok(errors.in_window(counts))
+}
+
+/// The attempts of these tests with an error signature, the last one of each run last.
+fn error_rows(
+    connection: &mut PgConnection,
+    project: &Project,
+    failed_run: i32,
+    ordinals: &[i32],
+    (from, to): (Timestamp, Timestamp),
+) -> QueryResult<Vec<ErrorRow>> {
+    attempt::table
         .inner_join(run::table.on(run::number.eq(attempt::run_number)))
         // Only the texts of the failed run are shown.
         .left_join(
@@ -108,7 +131,7 @@ pub(crate) fn window_errors(
         .filter(run::project_id.eq(project.id.0))
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::started_at.between(At(from), At(to)))
-        .filter(attempt::test.eq_any(&ordinals))
+        .filter(attempt::test.eq_any(ordinals))
         .filter(attempt::signature.is_not_null())
         // A run that does not count in verdicts is no evidence for the causes of another one.
         .filter(run::counts_in_verdicts.or(attempt::run_number.eq(failed_run)))
@@ -125,46 +148,53 @@ pub(crate) fn window_errors(
             run::counts_in_verdicts,
             (signature::fingerprint, signature::title).nullable(),
         ))
-        .load(connection)?;
-    // The last failed attempt is the one that is shown.
-    let mut last: BTreeMap<(TestOrdinal, i32), u32> = BTreeMap::new();
-    let reported: HashSet<(i32, i32)> = rows.iter().map(|(test, (run, _), ..)| (*test, *run)).collect();
-    let (mut counted_tests, mut not_counted) = (HashSet::new(), BTreeSet::new());
-    let mut names: BTreeMap<u32, ErrorName> = BTreeMap::new();
-    for (test, (run_number, start), text, counts_in_verdicts, name) in rows {
-        let Some(text) = text else { continue };
-        let text = count(text)?;
-        let present = joins.at(count(test)?, start.0);
-        // A run that reported a test under both names has two tests.
-        let test = match reported.contains(&(int(present), run_number)) {
-            true => count(test)?,
-            false => present,
-        };
-        last.insert((test, run_number), text);
+        .load(connection)
+}
+
+/// The error signatures of some tests in the runs of a window.
+#[derive(Default)]
+struct ErrorsOfTests {
+    /// By test and run, the signature of the last failed attempt, which is the one that is shown.
+    last: BTreeMap<(TestOrdinal, i32), u32>,
+    /// The signatures of each test in runs that count in verdicts, and in the failed run if it does not.
+    counted: HashSet<(TestOrdinal, u32)>,
+    not_counted: BTreeSet<(TestOrdinal, u32)>,
+    names: BTreeMap<u32, ErrorName>,
+}
+
+impl ErrorsOfTests {
+    /// Adds the next failed attempt of a test in a run.
+    fn add(
+        &mut self,
+        (test, run): (TestOrdinal, i32),
+        text: u32,
+        counts_in_verdicts: bool,
+        name: Option<(String, String)>,
+    ) {
+        self.last.insert((test, run), text);
         if let Some((fingerprint, title)) = name {
-            names.insert(text, ErrorName { fingerprint, title });
+            self.names.insert(text, ErrorName { fingerprint, title });
         }
         if counts_in_verdicts {
-            counted_tests.insert((test, text));
+            self.counted.insert((test, text));
         } else {
-            not_counted.insert((test, text));
+            self.not_counted.insert((test, text));
         }
     }
-    // The counts of the window lack the failed run if it does not count in verdicts.
-    let mut counts: BTreeMap<u32, u32> = counts.iter().copied().collect();
-    for (test, text) in not_counted {
-        if !counted_tests.contains(&(test, text)) {
-            *counts.entry(text).or_default() += 1;
+
+    /// The errors with the counts of the window, which lack the failed run if it does not count in verdicts.
+    fn in_window(self, counts: &[(u32, u32)]) -> WindowErrors {
+        let mut counts: BTreeMap<u32, u32> = counts.iter().copied().collect();
+        for (_, text) in self.not_counted.iter().filter(|of| !self.counted.contains(*of)) {
+            *counts.entry(*text).or_default() += 1;
+        }
+        let last = self.last.into_iter();
+        WindowErrors {
+            failures: last.map(|((test, run), text)| (run, test, text)).collect(),
+            tests: counts.into_iter().collect(),
+            names: self.names.into_iter().collect(),
         }
     }
-    let failures = last
-        .into_iter()
-        .map(|((test, run_number), text)| (run_number, test, text));
-    Ok(WindowErrors {
-        failures: failures.collect(),
-        tests: counts.into_iter().collect(),
-        names: names.into_iter().collect(),
-    })
 }
 
 /// The numbers of the signatures with these fingerprints.

@@ -131,35 +131,35 @@ fn newest_rows(
         [_] => Part::Sql(PART_AND_NEXT),
         several => Part::BigInt(i64::try_from(PART_OCCURRENCES + several.len()).unwrap_or(i64::MAX)),
     };
+    let (project, before) = ([project.id.0.into()], [At(started_at).into()]);
     // The blocks come in the order of their key, and so few are read. Then their runs are looked up.
-    SqlStatement::<RowTypes>::new(
-        "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
-             run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
-         FROM (SELECT requested.test, of_test.* FROM ",
+    SqlStatement::<RowTypes>::filled(
+        concat!(
+            "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
+                 run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
+             FROM (SELECT requested.test, of_test.* FROM {} AS requested CROSS JOIN LATERAL (\
+                 SELECT block.started_at, block.run_number, result.status, result.duration_ms \
+                 FROM result_block AS block",
+            result_of!("requested.test"),
+            " WHERE block.block = requested.test / 512 AND block.project_id = {} \
+                 AND block.started_at BETWEEN {} AND {} AND (block.started_at < {} OR block.run_number < {}) \
+                 ORDER BY block.started_at DESC, block.run_number DESC LIMIT {}) AS of_test \
+                 ORDER BY started_at DESC, run_number DESC LIMIT {}) AS newest \
+             JOIN run ON run.number = newest.run_number AND run.project_id = {} \
+             ORDER BY newest.started_at DESC, newest.run_number DESC"
+        ),
+        &[
+            &requested(tests),
+            &project,
+            &[from.into()],
+            &before,
+            &before,
+            &[number.into()],
+            &[limit],
+            &[limit],
+            &project,
+        ],
     )
-    .all(&requested(tests))
-    .sql(
-        " AS requested CROSS JOIN LATERAL (\
-             SELECT block.started_at, block.run_number, result.status, result.duration_ms FROM result_block AS block",
-    )
-    .sql(result_of!("requested.test"))
-    .sql(" WHERE block.block = requested.test / 512 AND block.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND block.started_at BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(At(started_at))
-    .sql(" AND (block.started_at < ")
-    .bind(At(started_at))
-    .sql(" OR block.run_number < ")
-    .bind(number)
-    .sql(") ORDER BY block.started_at DESC, block.run_number DESC LIMIT ")
-    .all(&[limit])
-    .sql(") AS of_test ORDER BY started_at DESC, run_number DESC LIMIT ")
-    .all(&[limit])
-    .sql(") AS newest JOIN run ON run.number = newest.run_number AND run.project_id = ")
-    .bind(project.id.0)
-    .sql(" ORDER BY newest.started_at DESC, newest.run_number DESC")
     .load(connection)
 }
 

@@ -10,22 +10,23 @@ use assay_domain::{
     observation::{History, RunObservations},
     timestamp::Timestamp,
 };
-use quick_cache::{Weighter, sync::Cache};
 use uuid::Uuid;
 
-use crate::{db::column::At, read::observation::JoinedHistory};
+use crate::{
+    db::column::At,
+    read::{
+        byte_cache::{ByteCache, Cached},
+        observation::JoinedHistory,
+    },
+};
 
 /// Changes with every change of a project's history. The time of the verdicts is part of it, because imports of older
 /// programs do not set the id.
 pub(crate) type HistoryVersion = (Uuid, Option<At>);
 
-/// Most memory of cached histories, in bytes. One of 1,000 runs of 5,000 tests has about three million.
-const BYTES: u64 = 64 << 20;
-/// Estimated number of entries. It is low, so that the cache is not split into parts with little memory each.
-const ESTIMATED_ENTRIES: usize = 32;
-
 /// The histories of the most recently requested projects.
-pub(crate) struct HistoryCache(Cache<Uuid, CachedHistory, InBytes>);
+#[derive(Default)]
+pub(crate) struct HistoryCache(ByteCache<Uuid, CachedHistory>);
 
 /// A history from a time on, in one state of the database.
 #[derive(Clone)]
@@ -95,28 +96,20 @@ fn within(history: &Arc<History>, (from, to): (Timestamp, Timestamp)) -> Arc<His
     })
 }
 
-impl Default for HistoryCache {
-    fn default() -> Self {
-        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
-    }
-}
+impl Cached<Uuid> for CachedHistory {
+    /// One of 1,000 runs of 5,000 tests has about three million.
+    const MOST_BYTES: u64 = 64 << 20;
 
-#[derive(Clone)]
-struct InBytes;
-
-impl Weighter<Uuid, CachedHistory> for InBytes {
-    fn weight(&self, _: &Uuid, cached: &CachedHistory) -> u64 {
-        let runs = cached.history.runs.iter().map(|run| {
+    fn bytes(&self, _: &Uuid) -> usize {
+        let runs = self.history.runs.iter().map(|run| {
             let words = [&run.present, &run.skipped, &run.untimed].map(|set| size_of_val(set.words()));
-            let id = run.run.id.len();
             size_of_val(run)
                 + words.iter().sum::<usize>()
                 + size_of_val(&*run.failures)
                 + size_of_val(&*run.repeated)
                 + size_of_val(&*run.other_names)
-                + id
+                + run.run.id.len()
         });
-        // A history without runs uses memory too.
-        u64::try_from(size_of_val(cached) + cached.joins.bytes() + runs.sum::<usize>()).unwrap_or(u64::MAX)
+        size_of_val(self) + self.joins.bytes() + runs.sum::<usize>()
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 pub(crate) mod branch;
 pub(crate) mod browser;
+pub(crate) mod byte_cache;
 pub(crate) mod daily_counts;
 pub(crate) mod decision;
 pub(crate) mod failed_run;

@@ -20,10 +20,7 @@ use diesel::{
     OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
     sql_types::{Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
-use quick_cache::{
-    Weighter,
-    sync::{Cache, GuardResult},
-};
+use quick_cache::sync::GuardResult;
 use uuid::Uuid;
 
 use crate::{
@@ -33,19 +30,19 @@ use crate::{
         pool::{Read, WorkError},
         sql_statement::SqlStatement,
     },
-    read::{history_cache::HistoryVersion, signature_list::ListName},
+    read::{
+        byte_cache::{ByteCache, Cached},
+        history_cache::HistoryVersion,
+        signature_list::ListName,
+    },
 };
 
-/// Most memory of cached values, in bytes. The causes of 20 failures need about twenty thousand, and the numbers of tests
-/// for 400 error texts three thousand.
-const BYTES: u64 = 24 << 20;
-/// Estimated number of entries. It is low, so that the cache is not split into parts with little memory each.
-const ESTIMATED_ENTRIES: usize = 32;
 /// How long a request waits for another one that computes the same value. Then it computes the value itself.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// The values that were requested most recently.
-pub(crate) struct SharedValues(Cache<ValueKey, CachedValue, InBytes>);
+#[derive(Default)]
+pub(crate) struct SharedValues(ByteCache<ValueKey, CachedValue>);
 
 /// The runs of a window in one state of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -248,18 +245,12 @@ impl SharedValues {
     }
 }
 
-impl Default for SharedValues {
-    fn default() -> Self {
-        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
-    }
-}
+impl Cached<ValueKey> for CachedValue {
+    /// The causes of 20 failures need about twenty thousand, and the numbers of tests for 400 error texts three thousand.
+    const MOST_BYTES: u64 = 24 << 20;
 
-#[derive(Clone)]
-struct InBytes;
-
-impl Weighter<ValueKey, CachedValue> for InBytes {
-    fn weight(&self, key: &ValueKey, cached: &CachedValue) -> u64 {
-        let own = size_of_val(key) + key.window.stable_branch.len() + key.name.texts() + size_of_val(cached);
-        u64::try_from(own.saturating_add(cached.bytes)).unwrap_or(u64::MAX)
+    fn bytes(&self, key: &ValueKey) -> usize {
+        let own = size_of_val(key) + key.window.stable_branch.len() + key.name.texts() + size_of_val(self);
+        own.saturating_add(self.bytes)
     }
 }

@@ -15,23 +15,20 @@ use diesel::{
     ExpressionMethods as _, JoinOnDsl as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
     pg::PgRowByRowLoadingMode,
 };
-use quick_cache::{Weighter, sync::Cache};
 use uuid::Uuid;
 
-use crate::db::{
-    column::count,
-    pool::Read,
-    schema::{project as projects, test},
+use crate::{
+    db::{
+        column::count,
+        pool::Read,
+        schema::{project as projects, test},
+    },
+    read::byte_cache::{ByteCache, Cached},
 };
 
-/// Most memory of cached names, in bytes. 100,000 names of a usual length have about twelve million. The names of a
-/// project with more than this are read for every request.
-const BYTES: u64 = 48 << 20;
-/// Estimated number of projects. It is low, so that the cache is not split into parts with little memory each.
-const ESTIMATED_ENTRIES: usize = 32;
-
 /// The names of the tests of the most recently requested projects.
-pub(crate) struct TestNameCache(Cache<Uuid, CachedNames, InBytes>);
+#[derive(Default)]
+pub(crate) struct TestNameCache(ByteCache<Uuid, CachedNames>);
 
 /// Names, and the value of `project.test_changes` that they are of.
 #[derive(Clone)]
@@ -98,18 +95,12 @@ pub(crate) fn read(
     Ok((names, changes))
 }
 
-impl Default for TestNameCache {
-    fn default() -> Self {
-        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
-    }
-}
+impl Cached<Uuid> for CachedNames {
+    /// 100,000 names of a usual length have about twelve million. The names of a project with more than this are read
+    /// for every request.
+    const MOST_BYTES: u64 = 48 << 20;
 
-#[derive(Clone)]
-struct InBytes;
-
-impl Weighter<Uuid, CachedNames> for InBytes {
-    fn weight(&self, _: &Uuid, cached: &CachedNames) -> u64 {
-        // A project without tests uses memory too.
-        u64::try_from(size_of::<TestNames>() + cached.names.bytes()).unwrap_or(u64::MAX)
+    fn bytes(&self, _: &Uuid) -> usize {
+        size_of::<TestNames>() + self.names.bytes()
     }
 }

@@ -165,7 +165,7 @@ fn passed_runs(
 ) -> QueryResult<Vec<TimedRun>> {
     let (from, to) = retention_bounds(project);
     let arrived_later = part::table
-        .filter(part::project_id.eq(run::project_id))
+        .filter(part::project_id.eq(project.id.0))
         .filter(part::run_number.eq(run::number))
         .filter(part::id.ge(first_id_of(before)));
     let rows: Vec<(Uuid, i32, Option<String>, At)> = run::table

@@ -24,7 +24,7 @@ use crate::{
     db::{
         column::{At, bigint, int, status},
         pool::Read,
-        schema::attempt,
+        schema::{attempt, test},
     },
     read::{
         pack::Pack,
@@ -231,9 +231,13 @@ impl<'a> RunContents<'a> {
             ..Self::default()
         };
         for block in &contents.blocks {
-            for result in block.results()?.into_iter().filter(|result| result.attempts == 0) {
+            for result in block.results()? {
+                let status = status(result.status)?;
+                if result.attempts > 0 {
+                    continue;
+                }
                 let only = AttemptFacts {
-                    status: status(result.status)?,
+                    status,
                     duration_ms: result.duration_ms,
                     at: result
                         .start_offset_ms
@@ -252,6 +256,20 @@ impl<'a> RunContents<'a> {
         }
         contents.load_rows(connection, project, run, started_at)?;
         Ok(contents)
+    }
+
+    /// Whether some results are of tests that the project does not have.
+    pub(crate) fn names_unknown_tests(&self, connection: &mut PgConnection, project: Uuid) -> Read<bool> {
+        let mut tests: BTreeSet<i32> = self.tests.keys().copied().collect();
+        for block in &self.blocks {
+            tests.extend(block.results()?.into_iter().map(|result| result.test));
+        }
+        let known: i64 = test::table
+            .filter(test::project_id.eq(project))
+            .filter(test::ordinal.eq_any(tests.iter().copied()))
+            .count()
+            .get_result(connection)?;
+        Ok(usize::try_from(known).ok() != Some(tests.len()))
     }
 
     fn load_rows(

@@ -231,7 +231,9 @@ impl Import<'_> {
             self.rules,
             self.began.now,
         )?;
-        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?) {
+        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?)
+            && !self.is_unreadable(connection, &target, run)?
+        {
             let imported = match first_attempt {
                 Some(imported) if same.import_id == Some(self.new_id) => imported,
                 Some(_) | None => unchanged(run, same)?,
@@ -242,17 +244,8 @@ impl Import<'_> {
         }
         self.check_rules(target.run.as_ref(), &stable_branch)?;
         target.check(self.recording)?;
-        // The rows are read in the partition of the run's old start, and written to that of the new one.
-        let starts = target.others(self.recording).map(|part| part.started_at);
-        let starts = starts
-            .chain([At(self.recording.started_at)])
-            .min()
-            .into_iter()
-            .chain(target.run.as_ref().map(|run| run.started_at));
-        for start in starts {
-            if !partition::hold_partition(connection, start)? {
-                return Ok(Err(NoPartition(start)));
-            }
+        if let Err(missing) = self.hold_partitions(connection, &target)? {
+            return Ok(Err(missing));
         }
         budget::count(
             connection,
@@ -287,6 +280,40 @@ impl Import<'_> {
         Ok(Ok((imported, Some(judgement))))
     }
 
+    /// Whether the report replaces everything that a run has, and that cannot be read. So a damaged run is repaired.
+    fn is_unreadable(
+        &self,
+        connection: &mut PgConnection,
+        target: &Target<'_>,
+        run: &KnownRun,
+    ) -> Work<bool> {
+        if !self.recording.replaces || target.others(self.recording).next().is_some() {
+            return Ok(false);
+        }
+        match RunContents::load(connection, self.project, run.number, run.started_at) {
+            Ok(contents) => Ok(contents.names_unknown_tests(connection, self.project)?),
+            Err(WorkError::Refused(StoreError::Corrupt { .. })) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Protects the partition of the run's old start, where rows are read, and that of the new one, where they are written.
+    fn hold_partitions(
+        &self,
+        connection: &mut PgConnection,
+        target: &Target<'_>,
+    ) -> Work<Result<(), NoPartition>> {
+        let starts = target.others(self.recording).map(|part| part.started_at);
+        let new = starts.chain([At(self.recording.started_at)]).min();
+        let old = target.run.as_ref().map(|run| run.started_at);
+        for start in new.into_iter().chain(old) {
+            if !partition::hold_partition(connection, start)? {
+                return Ok(Err(NoPartition(start)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
         let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
@@ -307,6 +334,11 @@ impl Import<'_> {
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
+        if let Some(run) = &target.run
+            && self.is_unreadable(connection, &target, run)?
+        {
+            rows::delete(connection, self.project, run.number, run.started_at)?;
+        }
         let Target {
             key,
             run: former,
@@ -314,10 +346,13 @@ impl Import<'_> {
         } = target;
         let former = former.as_ref();
         let added = self.add(connection, former, parts, interned)?;
-        let number = former.map_or_else(|| numbers.next_run(), |former| former.number);
+        let named = match former {
+            Some(former) => (former.id, former.number),
+            None => (self.new_id, numbers.next_run()),
+        };
         let context = run::context(former, self.recording)?;
         let counts = added.contents.counts();
-        let run = NewRun::of(self, key, number, former, &context, &added.parts, counts)?;
+        let run = NewRun::of(self, key, named, &context, &added.parts, counts)?;
         self.store_run(connection, former, &run)?;
         added.store_parts(connection, &run)?;
         let writer = rows::RowWriter {

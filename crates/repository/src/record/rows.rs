@@ -116,6 +116,26 @@ struct AttemptDrops {
     parts: Vec<i16>,
 }
 
+/// Deletes the results and attempts of a run, whatever they have. Texts are deleted with their part.
+pub(super) fn delete(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    started_at: At,
+) -> QueryResult<()> {
+    diesel::delete(result_block::table)
+        .filter(result_block::project_id.eq(project))
+        .filter(result_block::run_number.eq(run))
+        .filter(result_block::started_at.eq(started_at))
+        .execute(connection)?;
+    diesel::delete(attempt::table)
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq(run))
+        .filter(attempt::started_at.eq(started_at))
+        .execute(connection)
+        .map(drop)
+}
+
 /// The position of an attempt among those of its part.
 #[derive(Clone, Copy)]
 struct Key {

@@ -241,8 +241,7 @@ impl NewRun {
     pub(super) fn of(
         import: &Import<'_>,
         run_key: RunKey<'_>,
-        number: i32,
-        stored_run: Option<&KnownRun>,
+        (id, number): (Uuid, i32),
         context: &RunContext,
         parts: &[StoredPart],
         counts: Counts,
@@ -252,7 +251,7 @@ impl NewRun {
         Ok(Self {
             project_id: import.project,
             number,
-            id: stored_run.map_or(import.new_id, |stored_run| stored_run.id),
+            id,
             key_hash: run_key.hash(),
             sharded: recording.shard.is_some(),
             started_at: started_at.unwrap_or(At(recording.started_at)),

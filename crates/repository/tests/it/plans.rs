@@ -1,11 +1,11 @@
-//! The plan of every statement of the read API. Each statement is explained as it was sent, over a large data set: with
-//! a plan for its values, and with a plan for any values. No large table is scanned as a whole, and no partition
+//! The plan of every statement of the read API, and its place on a distributed database. Each statement is explained as
+//! it was sent, over a large data set: with a plan for its values, and with a plan for any values. No large table is scanned as a whole, and no partition
 //! outside of the period is read. The rows that are read are bounded by the rows in the answer.
 
 use std::{collections::HashSet, sync::Arc};
 
 use crate::{
-    distribution::{elements, listen, recorded_statements},
+    distribution::{assert_of_one_project, elements, listen, recorded_statements},
     explain::{Plans, Statement, explained},
     fixture::*,
 };
@@ -413,7 +413,9 @@ const SMALL: [&str; 5] = [
 fn check(what: &str, world: &World, bound: &Bound, ask: impl Fn()) {
     // The first request may fill caches.
     ask();
-    let statements: Vec<Statement> = recorded_statements(&ask)
+    let recorded = recorded_statements(&ask);
+    assert_of_one_project(&recorded, world);
+    let statements: Vec<Statement> = recorded
         .iter()
         .filter_map(|statement| Statement::of(statement))
         .collect();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ProjectChecks, refused};
+use super::ProjectChecks;
 use crate::{
     comparison::Comparison,
     http::escape,
@@ -21,9 +21,6 @@ pub fn attempts(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
                 check_test(comparison, checks, run, test);
             }
         }
-    }
-    if let Some(run) = oracle::visible(checks.project, checks.organization.plan, checks.now).first() {
-        refusals(comparison, checks, run);
     }
 }
 
@@ -192,43 +189,4 @@ fn ticks(text: &str) -> usize {
         .map(str::len)
         .max()
         .unwrap_or_default()
-}
-
-fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>, run: &Run) {
-    let test = &run.tests()[0];
-    let absent = "01920000-0000-7000-8000-000000000000";
-    for (parts, query, code) in [
-        (["runs", absent, "tests", test.name.as_str()], "", "run_not_found"),
-        (["runs", "x", "tests", test.name.as_str()], "", "run_not_found"),
-        (["runs", &run.id, "tests", "no such test"], "", "test_not_found"),
-        (
-            ["runs", &run.id, "tests", &test.name.to_uppercase()],
-            "",
-            "test_not_found",
-        ),
-        (
-            ["runs", &run.id, "tests", test.name.as_str()],
-            "?filePath=",
-            "test_not_found",
-        ),
-        (
-            ["runs", &run.id, "tests", test.name.as_str()],
-            "?filePath=other.ts",
-            "test_not_found",
-        ),
-    ] {
-        let path = format!("{}{query}", checks.path(&parts));
-        refused(comparison, &path, &checks.client.get(&path), 404, code);
-    }
-    let path = format!(
-        "{}?filePath=a&filePath=a",
-        checks.path(&["runs", &run.id, "tests", &test.name])
-    );
-    refused(
-        comparison,
-        &path,
-        &checks.client.get(&path),
-        400,
-        "invalid_parameter",
-    );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    List, ProjectChecks, all_pages, refused,
+    List, ProjectChecks, all_pages,
     verdicts::{Verdicts, count},
 };
 use crate::{
@@ -55,7 +55,6 @@ pub fn flaky(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdicts: 
     }
     orders(comparison, checks, &entries);
     filters(comparison, checks, &entries);
-    refusals(comparison, checks);
 }
 
 fn key(entry: &Value) -> (String, Option<String>) {
@@ -244,38 +243,4 @@ fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[V
             &wanted,
         );
     }
-}
-
-fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
-    let base = checks.path(&["flaky"]);
-    let long = format!("search={}", "x".repeat(201));
-    for query in [
-        "status=healthy",
-        "status=",
-        "sort=time",
-        "sort=",
-        "search=",
-        &long,
-        "page=0",
-        "page=-1",
-        "page=1.5",
-        "page=",
-        "page=x",
-        "page=1&page=1",
-        "perPage=5",
-        "perPage=x",
-        "perPage=",
-        "explain=perhaps",
-    ] {
-        let path = format!("{base}?{query}");
-        let answer = checks.client.get(&path);
-        refused(comparison, &path, &answer, 400, "invalid_parameter");
-        let parameter = query.split('=').next().unwrap_or_default();
-        comparison.holds(answer.sentence().contains(parameter), || {
-            format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
-        });
-    }
-    // The list has no period: an unknown parameter is ignored.
-    let answer = checks.client.get(&format!("{base}?days=8"));
-    comparison.same("GET flaky?days=8", &answer.status, &200);
 }

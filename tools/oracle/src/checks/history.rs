@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ProjectChecks, refused, runs::periods};
+use super::ProjectChecks;
 use crate::{comparison::Comparison, http::form, oracle};
 
 /// The history of every visible test.
@@ -37,22 +37,4 @@ pub fn history(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
             );
         }
     }
-    let Some((name, _)) = tests.first() else { return };
-    let base = checks.path(&["tests", name]);
-    periods(comparison, checks, &base);
-    for (path, code) in [
-        (format!("{base}?filePath=other.ts"), "test_not_found"),
-        (format!("{base}?filePath="), "test_not_found"),
-        (checks.path(&["tests", "no such test"]), "test_not_found"),
-    ] {
-        refused(comparison, &path, &checks.client.get(&path), 404, code);
-    }
-    let path = format!("{base}?filePath=a&filePath=b");
-    refused(
-        comparison,
-        &path,
-        &checks.client.get(&path),
-        400,
-        "invalid_parameter",
-    );
 }

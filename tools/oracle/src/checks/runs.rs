@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ProjectChecks, refused};
+use super::ProjectChecks;
 use crate::{
     comparison::Comparison,
     http::{escape, form},
@@ -118,7 +118,6 @@ pub fn runs(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
         50,
     );
     elsewhere(comparison, checks, &all);
-    refusals(comparison, checks);
 }
 
 /// A cursor is only a position. It works with other filters, too.
@@ -237,79 +236,5 @@ fn walk(comparison: &mut Comparison, checks: &ProjectChecks<'_>, filter: &Filter
             format!("GET {path}: older runs are known, and no cursor leads there")
         });
         backwards = answer["prevCursor"].as_str().map(str::to_owned);
-    }
-}
-
-fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
-    let base = checks.path(&["runs"]);
-    let long = "x".repeat(201);
-    for (query, parameter) in [
-        ("status=incomplete", "status"),
-        ("status=Passed", "status"),
-        ("status=", "status"),
-        ("branch=", "branch"),
-        (&format!("branch={long}"), "branch"),
-        ("branch=a&branch=b", "branch"),
-        ("sha=abc", "sha"),
-        ("sha=xyz12", "sha"),
-        ("sha=", "sha"),
-        (&format!("sha={}", "a".repeat(41)), "sha"),
-        ("perPage=11", "perPage"),
-        ("perPage=0", "perPage"),
-        ("perPage=ten", "perPage"),
-        ("perPage=10&perPage=10", "perPage"),
-        ("cursor=", "cursor"),
-        ("cursor=a.b", "cursor"),
-        ("cursor=!", "cursor"),
-        ("cursor=zzzz", "cursor"),
-        (&format!("cursor={}", "a".repeat(65)), "cursor"),
-        ("direction=prev", "cursor"),
-        ("direction=older", "direction"),
-    ] {
-        let path = format!("{base}?{query}");
-        let answer = checks.client.get(&path);
-        if refused(comparison, &path, &answer, 400, "invalid_parameter") {
-            let sentence = answer.sentence();
-            comparison.holds(sentence.contains(parameter), || {
-                format!("GET {path}: {sentence:?} does not name {parameter}")
-            });
-        }
-    }
-    // The longest permitted text.
-    let answer = checks.get(comparison, &format!("{base}?branch={}", "y".repeat(200)));
-    comparison.same("a branch of 200 characters", &answer["total"].as_i64(), &Some(0));
-    let answer = checks.get(comparison, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
-    comparison.same(
-        "a branch of 200 wide characters",
-        &answer["total"].as_i64(),
-        &Some(0),
-    );
-    periods(comparison, checks, &base);
-}
-
-/// `days` has its own error code on every route that has it.
-pub fn periods(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str) {
-    let mut bad = vec![
-        "days=8",
-        "days=0",
-        "days=-7",
-        "days=",
-        "days=week",
-        "days=7.0",
-        "days=7&days=7",
-        "days=4294967303",
-    ];
-    if checks.organization.plan.retention() < 90 {
-        bad.push("days=90");
-    }
-    for query in bad {
-        let path = format!("{base}?{query}");
-        refused(
-            comparison,
-            &path,
-            &checks.client.get(&path),
-            400,
-            "invalid_period",
-        );
     }
 }

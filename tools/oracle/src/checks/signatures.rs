@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{
-    List, ProjectChecks, all_pages, refused,
+    List, ProjectChecks, all_pages,
     run_detail::note,
-    runs::periods,
     signature::{CATEGORIES, detail, figures, signature},
 };
 use crate::{
@@ -36,13 +35,18 @@ pub fn signatures(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>) {
             detail(comparison, checks, &fingerprint, stored, days);
         }
     }
+    let any_failed = visible
+        .iter()
+        .any(|run| run.tests().iter().any(|test| is_failure(test.status())));
+    comparison.holds(!any_failed || !checks.fingerprints.is_empty(), || {
+        "no signature at all".to_owned()
+    });
     let base = checks.path(&["errors"]);
     checks.get_window(comparison, &base, 30);
     if let Some(print) = checks.fingerprints.values().next() {
         let path = checks.path(&["errors", print]);
         checks.get_window(comparison, &path, 30);
     }
-    refusals(comparison, checks);
 }
 
 fn by_class(occurrences: Vec<Occurrence<'_>>) -> BTreeMap<String, Vec<Occurrence<'_>>> {
@@ -291,68 +295,4 @@ fn filters(
             });
         }
     }
-}
-
-fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
-    let base = checks.path(&["errors"]);
-    periods(comparison, checks, &base);
-    let known = checks
-        .fingerprints
-        .values()
-        .next()
-        .cloned()
-        .unwrap_or_else(|| "0".repeat(32));
-    periods(comparison, checks, &checks.path(&["errors", &known]));
-    for query in [
-        "category=timeouts",
-        "category=",
-        "sort=newest",
-        "sort=",
-        "page=0",
-        "page=-1",
-        "page=x",
-        "perPage=20",
-        "search=",
-        "branch=",
-        "sort=tests&sort=tests",
-    ] {
-        let path = format!("{base}?{query}");
-        let answer = checks.client.get(&path);
-        refused(comparison, &path, &answer, 400, "invalid_parameter");
-        let parameter = query.split('=').next().unwrap_or_default();
-        comparison.holds(answer.sentence().contains(parameter), || {
-            format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
-        });
-    }
-    let path = format!("{base}?search={}", "x".repeat(201));
-    refused(
-        comparison,
-        &path,
-        &checks.client.get(&path),
-        400,
-        "invalid_parameter",
-    );
-    let long = "a".repeat(129);
-    for absent in [
-        "0".repeat(32),
-        "a b".to_owned(),
-        long,
-        "ü".to_owned(),
-        "x.y".to_owned(),
-    ] {
-        let path = checks.path(&["errors", &absent]);
-        refused(
-            comparison,
-            &path,
-            &checks.client.get(&path),
-            404,
-            "error_not_found",
-        );
-    }
-    let any_failed = oracle::visible(checks.project, checks.organization.plan, checks.now)
-        .iter()
-        .any(|run| run.tests().iter().any(|test| is_failure(test.status())));
-    comparison.holds(!any_failed || !checks.fingerprints.is_empty(), || {
-        format!("GET {base}: no signature at all")
-    });
 }

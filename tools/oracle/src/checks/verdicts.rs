@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{ProjectChecks, refused};
+use super::ProjectChecks;
 use crate::{
     clock::{self, DAY},
     comparison::{ANY, BOOL, Comparison, NUMBER},
@@ -139,14 +139,6 @@ pub fn verdicts(comparison: &mut Comparison, checks: &ProjectChecks<'_>) -> Verd
         verdict(comparison, checks, &path, &answer, (&name, file.as_deref()));
         all.insert((name, file), answer);
     }
-    let path = checks.path(&["tests", "no such test", "status"]);
-    refused(
-        comparison,
-        &path,
-        &checks.client.get(&path),
-        404,
-        "test_not_found",
-    );
     all
 }
 

@@ -140,15 +140,16 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         keeps_written_names: args.written_names,
         retries_as_attempts: args.retries_as_attempts,
     };
-    assay_cli_local::offline::read(global.json, &reading, &mut collector, clock::now())?;
+    assay_cli_local::offline::read(global.progress(), &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     if args.without_branch == WithoutBranch::Stable {
         assay_cli_local::offline::assume_stable(
+            global.progress(),
             &mut collector,
             "; --without-branch unknown judges them as on a separate branch",
         );
     }
-    assay_cli_local::offline::print_branch_note(&collector);
+    assay_cli_local::offline::note_branches(global.progress(), &collector);
     let mut analysis = collector.judge(args.now)?;
     if let Some(scope) = &args.causes {
         let causes = scope.causes(&collector, analysis.now)?;

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use assay_cli_terminal::progress::Progress;
 use assay_domain::cause::Action;
 use assay_reports::{Format, SourceFile};
 
@@ -54,6 +55,10 @@ struct Job {
 
 impl CommandJob for Job {
     type Error = NotSelected;
+
+    fn progress(&self) -> &dyn Progress {
+        &()
+    }
 
     fn run(&mut self, _: Selection, _: Duration) -> Result<RunEnd, NotSelected> {
         self.runs += 1;

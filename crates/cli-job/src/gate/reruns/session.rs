@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use assay_cli_terminal::{message, output};
+use assay_cli_terminal::output;
 use assay_domain::{decision::GateOutcome, test::TestName};
 use assay_flakiness::plan::reruns::RerunKind;
 
@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs rounds until the gate can decide, and prints what runs.
+    /// Runs rounds until the gate can decide, and notes what runs.
     pub fn run<J: CommandJob>(mut self, job: &mut J) -> Ended<Decision, J::Error> {
         let (decision, error) = match self.until_decided(job) {
             Ok(decision) => (decision, None),
@@ -72,7 +72,8 @@ impl<'a> Session<'a> {
                 let mut decision = self.decision();
                 if decision.outcome == GateOutcome::Rerun {
                     if decision.reran.is_none() && !self.is_timed_out {
-                        message!("no test runs again: {}", self.obstacle());
+                        job.progress()
+                            .note(&format!("no test runs again: {}", self.obstacle()));
                     } else {
                         decision.open = self.what_decides(bounds);
                     }
@@ -155,7 +156,8 @@ impl<'a> Session<'a> {
             RerunKind::WithFile => "with the tests of its file",
         };
         let count = u64::try_from(round.tests.len()).unwrap_or(u64::MAX);
-        message!("running {} again, {with}", output::count(count, "failed test"));
+        let tests = output::count(count, "failed test");
+        job.progress().note(&format!("running {tests} again, {with}"));
         let failed = match job.run(selection, self.budget.left())? {
             RunEnd::Reported(report) => failed(&report),
             // A runner that finds no test may write no report.

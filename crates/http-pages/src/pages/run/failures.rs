@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc};
 use assay_answers::{
     failures::{
         Breakage, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
-        whose,
     },
     stable_branch::StableBranchState,
 };
@@ -28,7 +27,10 @@ use super::{Decisions, RepositoryLinks, first_line};
 use crate::{
     error::FrontError,
     links,
-    pages::parts::{authors, grouped, owners_in_words, since_run},
+    pages::{
+        parts::{authors, owners_in_words, since_run},
+        whose::{failure_row, gate_section},
+    },
     view::View,
 };
 
@@ -98,34 +100,22 @@ impl Causes {
         decisions: &Decisions,
         address: impl Fn(Option<&'static str>) -> String,
     ) -> Markup {
-        let (word, sentence) = cause::gate(self.0.gate.action);
         let hindsight = Knowledge::Hindsight.as_str();
         let is_hindsight = self.0.mode == Knowledge::Hindsight;
-        html! {
-            section aria-labelledby="gate" {
-                h2 #gate { @if self.0.on_stable { "What broke?" } @else { "Whose failures?" } }
-                div.box {
-                    @if self.0.on_stable {
-                        p.gate { "This run is on the stable branch. Each test names the run with which it began to fail." }
-                    } @else {
-                        p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
-                    }
-                    (decisions.judged_since())
-                    @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
-                    p.facts {
-                        @for (cause_of_tests, tests) in self.0.gate.by_cause.counts() {
-                            @if tests > 0 { span { (cause::chip(cause_of_tests)) " " b { (grouped(tests)) } } }
-                        }
-                    }
-                    nav.controls aria-label="What is known" {
-                        div.chips {
-                            a href=(address(None)) aria-current=[(!is_hindsight).then_some("true")] { "as known when it ran" }
-                            a href=(address(Some(hindsight))) aria-current=[is_hindsight.then_some("true")] { "with later runs" }
-                        }
-                    }
+        let details = html! {
+            (decisions.judged_since())
+            @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
+        };
+        let controls = html! {
+            nav.controls aria-label="What is known" {
+                div.chips {
+                    a href=(address(None)) aria-current=[(!is_hindsight).then_some("true")] { "as known when it ran" }
+                    a href=(address(Some(hindsight))) aria-current=[is_hindsight.then_some("true")] { "with later runs" }
                 }
             }
-        }
+        };
+        let on_stable = self.0.on_stable.then_some("This run is");
+        gate_section(&self.0.gate, on_stable, &details, Some(&controls))
     }
 
     /// When a test began to fail on the stable branch, and whether it still does.
@@ -169,38 +159,35 @@ impl Causes {
         html! {
             ol.rows.failures {
                 @for ((failure, test), short) in listed.iter().zip(&short) {
-                    li.row.(test.status.as_str()) {
-                        div.failure {
-                            p { (cause::chip(failure.cause)) }
-                            div {
-                                p { a.leafed href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) { (name::in_list(short, &test.test_name)) } }
-                                p { (failure.explanation) "." }
-                                (decisions.mark(&test.test_name, test.file_path.as_deref()))
-                                p.facts {
-                                    span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
-                                    @if let Some(file) = &test.file_path { span { (repository_links.file(file)) } }
-                                    @if let Some(owners) = owners_in_words(&failure.ownership) { span { bdi { (owners) } } }
-                                    (facts(project, failure))
-                                }
-                                (error(project, test, failure))
-                            }
-                            div.whose {
-                                (cause::bar(&failure.probabilities.by_cause()))
-                                @if test.status.is_failure() {
-                                    @match &failure.breakage {
-                                        Some(breakage) => (self.breakage(project, failure, breakage)),
-                                        None => {
-                                            p { "by this change: " b { (whose(failure.mine, failure.action)) } }
-                                            p { (cause::action(failure.action)) }
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
+                    @let href = links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref());
+                    @let name = html! { a.leafed href=(href) { (name::in_list(short, &test.test_name)) } };
+                    @let details = html! {
+                        (decisions.mark(&test.test_name, test.file_path.as_deref()))
+                        (details(project, test, failure, repository_links))
+                    };
+                    @let breakage = failure.breakage.as_ref().map(|breakage| self.breakage(project, failure, breakage));
+                    (failure_row(failure, test.status, &name, &details, breakage.as_ref()))
                 }
             }
         }
+    }
+}
+
+/// How a test ended, where it is, and its error.
+fn details(
+    project: ProjectId,
+    test: &TestEntry,
+    failure: &ExplainedFailure,
+    repository_links: &RepositoryLinks,
+) -> Markup {
+    html! {
+        p.facts {
+            span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
+            @if let Some(file) = &test.file_path { span { (repository_links.file(file)) } }
+            @if let Some(owners) = owners_in_words(&failure.ownership) { span { bdi { (owners) } } }
+            (facts(project, failure))
+        }
+        (error(project, test, failure))
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use assay_domain::{
-    observation::{Failure, History, RunObservations},
+    observation::{History, RunObservations, failing_since},
     settings::ChatEvent,
     timestamp::Timestamp,
     verdict::VerdictStatus,
@@ -66,14 +66,15 @@ pub(super) struct JudgedEdges {
     stable_runs: BTreeMap<i32, Uuid>,
 }
 
-/// The newest complete run of a suite.
+/// The newest run of a suite that counts.
 #[derive(Debug)]
 struct SuiteState {
     run: RunId,
     /// Whether it failed, apart from flaky tests.
     failed: bool,
-    /// Whether it failed apart from flaky tests, or a test fails that an edge called broken. A new verdict about the same
-    /// run never makes a failed suite pass.
+    /// Whether it failed apart from flaky tests, or a test fails that an edge called broken: in it, or in the newest
+    /// complete run and not in a later one. A new verdict about the same run never makes a failed suite pass, and neither
+    /// does a run without some of its parts.
     still_fails: bool,
 }
 
@@ -173,7 +174,7 @@ impl JudgedEdges {
         let edges = last_edges(connection, project)?;
         let flaky = judged.flaky(history, &suites, &edges);
         let flakes = Flakes::of(connection, project, history, &flaky)?;
-        let mut red = BTreeSet::new();
+        let (mut red, mut fail_now) = (BTreeSet::new(), BTreeSet::new());
         let mut states = BTreeMap::new();
         for (suite, newest_first) in suites.iter().take(MOST_SUITES) {
             let Some((newest, run)) = newest_first.first().and_then(|run| Some((run, run_id(run)?))) else {
@@ -185,8 +186,14 @@ impl JudgedEdges {
             };
             let red_tests = red_tests(connection, project, newest, &is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
-            let is_known = |failed: &&Failure| edges.get(&int(failed.test)) == Some(&ChatEvent::TestBroken);
-            let still_fails = failed || final_failures(newest).any(|failed| is_known(&failed));
+            let oldest_first: Vec<&RunObservations> = newest_first.iter().rev().copied().collect();
+            let failing: BTreeSet<i32> = failing_since(&oldest_first).into_keys().map(int).collect();
+            let still_fails = failed
+                || failing.iter().any(|test| {
+                    edges.get(test) == Some(&ChatEvent::TestBroken)
+                        || !newest.ending.complete && is_red(*test)
+                });
+            fail_now.extend(failing);
             red.extend(red_tests);
             states.insert(
                 Arc::clone(suite),
@@ -210,7 +217,7 @@ impl JudgedEdges {
             let event = match (edge, failing_since) {
                 (Some(ChatEvent::TestBroken), Some(_)) => None,
                 (Some(ChatEvent::TestBroken), None) => place.is_some().then_some(ChatEvent::TestResolved),
-                (_, Some(since)) if is_broken => {
+                (_, Some(since)) if is_broken && fail_now.contains(&test) => {
                     // A breakage that was there before edges were written is none.
                     let began = place.as_ref().is_some_and(|place| place.run.number == since);
                     (began || changed.contains(&test)).then_some(ChatEvent::TestBroken)
@@ -477,10 +484,6 @@ fn last_edges(connection: &mut PgConnection, project: Uuid) -> QueryResult<HashM
         .collect())
 }
 
-fn final_failures(observed: &RunObservations) -> impl Iterator<Item = &Failure> {
-    observed.failures.iter().filter(|failure| !failure.recovered)
-}
-
 /// The failed tests of a run that make its suite fail, with those that failed by the same error, whatever their verdicts.
 fn red_tests(
     connection: &mut PgConnection,
@@ -488,7 +491,8 @@ fn red_tests(
     run: &RunObservations,
     is_red: &dyn Fn(i32) -> bool,
 ) -> QueryResult<BTreeSet<i32>> {
-    let failed = final_failures(run).map(|failure| int(failure.test));
+    let failed = run.failed_tests();
+    let failed = failed.iter().map(int);
     let (mut red, others): (BTreeSet<i32>, BTreeSet<i32>) = failed.partition(|test| is_red(*test));
     if red.is_empty() || others.is_empty() {
         return Ok(red);
