@@ -5,9 +5,9 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        doctor::DoctorArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand,
-        prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs, setup::SetupArgs,
-        uploads::UploadsArgs,
+        doctor::DoctorArgs, export::ExportArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand,
+        project::ProjectCommand, prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs,
+        setup::SetupArgs, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -66,6 +66,7 @@ Examples:
     Key(KeyCommand),
     Import(Box<ImportArgs>),
     Uploads(UploadsArgs),
+    Export(ExportArgs),
     Doctor(DoctorArgs),
     Prune(PruneArgs),
     Rebuild(RebuildArgs),

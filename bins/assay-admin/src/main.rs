@@ -7,6 +7,7 @@ mod commands;
 mod database;
 mod doctor;
 mod environment;
+mod export;
 mod global;
 mod lookup;
 mod new_key;

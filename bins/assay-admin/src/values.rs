@@ -2,7 +2,7 @@
 
 pub(crate) use assay_cli_local::sources::values::name;
 pub(crate) use assay_cli_terminal::values::duration;
-use assay_domain::{key::Lifetime, plan::Plan, settings::ChatEvent};
+use assay_domain::{key::Lifetime, plan::Plan, settings::ChatEvent, timestamp::Timestamp};
 use assay_ingest::BadText;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -36,4 +36,11 @@ pub(crate) fn key_name(text: &str) -> Result<String, BadText> {
 pub(crate) fn chat_event() -> impl TypedValueParser<Value = ChatEvent> {
     PossibleValuesParser::new(ChatEvent::ALL.iter().map(|word| word.as_str()))
         .try_map(|word| word.parse::<ChatEvent>())
+}
+
+/// A day such as `2026-11-01`, which is its start in UTC, or a date-time of RFC 3339.
+pub(crate) fn day_or_time(text: &str) -> Result<Timestamp, String> {
+    let start = format!("{text}T00:00:00Z");
+    let parsed = text.parse().or_else(|_| start.parse());
+    parsed.map_err(|_| "expected a day such as 2026-11-01, or a time such as 2026-11-01T18:30:00Z".to_owned())
 }

@@ -28,7 +28,7 @@ const ASSAY: &[Group] = &[
 const ASSAY_ADMIN: &[Group] = &[
     ("First", &["setup"]),
     ("Administration", &["org", "project", "key"]),
-    ("Reports", &["import", "uploads"]),
+    ("Reports", &["import", "uploads", "export"]),
     (
         "The database",
         &["migrate", "doctor", "prune", "refingerprint", "rebuild"],

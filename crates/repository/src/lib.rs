@@ -23,6 +23,7 @@ pub use admin::{
         UndeliveredMessages,
     },
     distribute::{distribute, undistributed},
+    export::{ExportRow, ExportValue, ExportedRun},
     migrate::{SchemaComparison, compare_schema, grant_roles, migrate, pending, revert_all},
     outbox::OutboxLock,
     rebuild::RebuildCounts,

@@ -7,8 +7,8 @@ use crate::TestDatabase;
 /// The logins that `deploy/roles.sql` makes, under unique names.
 #[derive(Debug)]
 pub struct Logins {
-    /// Owner, server, importer, ingest listener, assay-notify and backups.
-    pub names: [String; 6],
+    /// Owner, server, importer, ingest listener, assay-notify, backups and people with SQL.
+    pub names: [String; 7],
     url: String,
 }
 
@@ -23,6 +23,7 @@ impl Logins {
             "assay_uploads",
             "assay_notify",
             "assay_backup",
+            "assay_analyst",
         ]
         .map(|login| (login, format!("{prefix}_{login}")));
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles.sql");
@@ -36,7 +37,9 @@ impl Logins {
         fs::write(&script, sql).expect("the script can be written");
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--dbname", url, "--file"]).arg(script);
-        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER", "NOTIFIER", "BACKUP"] {
+        for program in [
+            "OWNER", "SERVER", "IMPORTER", "INGESTER", "NOTIFIER", "BACKUP", "READER",
+        ] {
             psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
         }
         let output = psql.output().expect("psql can be run");
@@ -51,8 +54,8 @@ impl Logins {
         }
     }
 
-    /// The connection strings of owner, server, importer, ingest listener, assay-notify and backups.
-    pub fn urls(&self) -> [String; 6] {
+    /// The connection strings of owner, server, importer, ingest listener, assay-notify, backups and people with SQL.
+    pub fn urls(&self) -> [String; 7] {
         let (head, _) = self.url.split_once("&user=").expect("a user");
         self.names.clone().map(|name| format!("{head}&user={name}"))
     }

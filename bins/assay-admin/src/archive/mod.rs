@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use read::ArchiveReader;
-pub(crate) use write::ArchiveWriter;
+pub(crate) use write::{ArchiveWriter, create};
 
 /// The name of the manifest.
 const MANIFEST: &str = "manifest.json";

@@ -175,7 +175,7 @@ impl Write for HashedFile {
 }
 
 /// A new, empty file that only its owner can read: results may be confidential.
-fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create(true)

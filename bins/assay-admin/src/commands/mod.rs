@@ -1,6 +1,7 @@
 //! The commands, one file for each group.
 
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod key;
 mod migrate;
@@ -30,6 +31,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Key(command) => key::run(&global, command),
         Command::Uploads(args) => uploads::run(&global, &args),
         Command::Import(args) => import::run(&global, *args),
+        Command::Export(args) => export::run(&global, &args),
         Command::Doctor(args) => doctor::run(&global, &args),
         Command::Prune(args) => prune::run(&global, &args),
         Command::Rebuild(args) => rebuild::run(&global, &args),

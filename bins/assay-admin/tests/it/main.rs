@@ -13,6 +13,7 @@ use assay_testkit::{pty, timed_junit as junit};
 
 mod administration;
 mod doctor;
+mod export;
 mod import;
 mod private;
 mod prune;

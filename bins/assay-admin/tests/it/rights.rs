@@ -42,7 +42,7 @@ fn each_right_that_a_login_lacks_is_named_with_its_grant() {
     let database = TestDatabase::unmigrated();
     let name = database.text("SELECT 'rights_' || current_database()").unwrap();
     let logins = Logins::new(database.url(), &name);
-    let [owner, web, ci, uploads, notify, backup] = logins.urls();
+    let [owner, web, ci, uploads, notify, backup, _] = logins.urls();
     let administration = Cli::new(&owner);
     for command in [
         &["migrate"][..],

@@ -95,8 +95,8 @@ impl Cluster {
         self.url_of(&self.coordinator, &self.name)
     }
 
-    /// The connection strings of owner, server, importer, ingest listener, assay-notify and backups.
-    pub(crate) fn urls(&self) -> [String; 6] {
+    /// The connection strings of owner, server, importer, ingest listener, assay-notify, backups and people with SQL.
+    pub(crate) fn urls(&self) -> [String; 7] {
         self.logins.as_ref().unwrap().urls()
     }
 

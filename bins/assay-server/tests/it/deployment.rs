@@ -540,7 +540,7 @@ fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
         let mut checks = report["checks"].as_array().unwrap().iter();
         checks.find(|check| check["check"] == name).unwrap().clone()
     };
-    let logins_of_programs = logins.logins.urls();
+    let [logins_of_programs @ .., _] = logins.logins.urls();
     for login in &logins_of_programs {
         let (status, report) = doctor(login, &proxy.base(), &["--strict"]);
         assert_eq!((status, &report["status"]), (Some(0), &json!("ok")), "{report}");
@@ -581,7 +581,7 @@ fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
     let (status, report) = doctor(owner, &proxy.base(), &["--strict"]);
     assert_eq!((status, &report["status"]), (Some(0), &json!("ok")), "{report}");
 
-    let [.., backup] = &logins.logins.names;
+    let [.., backup, _] = &logins.logins.names;
     logins
         .database
         .execute(&format!("REVOKE SELECT ON run FROM {backup}"));

@@ -462,7 +462,7 @@ impl Drop for OwnLogins<'_> {
 fn the_logins_of_the_deployment_run_every_program() {
     let database = TestDatabase::unmigrated();
     let logins = OwnLogins::new(&database);
-    let [owner, web, ci, ingest, notify, backup] = logins.logins.urls();
+    let [owner, web, ci, ingest, notify, backup, _] = logins.logins.urls();
     let administration = Cli::new(owner);
     let migrated = administration.json(&["migrate"]);
     assert!(migrated["rolesToDo"].is_null(), "{migrated}");

@@ -25,8 +25,8 @@ use crate::junit;
 /// The others serve until they are stopped, change the machine or need a prepared one, or measure for minutes.
 const NOT_RUN: [&str; 4] = ["builds", "serves", "deploys", "measures"];
 /// Languages of blocks without commands.
-const NO_COMMANDS: [&str; 11] = [
-    "text", "mermaid", "json", "yaml", "toml", "ini", "rust", "groovy", "csv", "sql", "xml",
+const NO_COMMANDS: [&str; 12] = [
+    "text", "mermaid", "json", "yaml", "toml", "ini", "rust", "groovy", "csv", "sql", "xml", "python",
 ];
 
 /// A fenced block.

@@ -5,6 +5,7 @@ pub(crate) mod administration;
 pub(crate) mod deletion;
 pub(crate) mod diagnosis;
 pub(crate) mod distribute;
+pub(crate) mod export;
 pub(crate) mod ingest;
 pub(crate) mod key;
 pub(crate) mod migrate;
