@@ -114,8 +114,8 @@ fn values(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str, p
         let Some(answer) = ask(checks, &path) else {
             continue;
         };
-        // The specification does not limit page numbers.
-        if parameter == "filePath" || parameter == "page" {
+        // The specification does not limit page numbers. A variant may have 500 characters.
+        if ["filePath", "page", "variant"].contains(&parameter) {
             check_form(comparison, &path, &answer);
         } else {
             refused(comparison, &path, &answer, 400, code);
@@ -136,7 +136,7 @@ fn values(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str, p
 fn allowed(parameter: &str, value: &str) -> bool {
     let digits = value.len() > 3 && value.chars().all(|digit| digit.is_ascii_digit());
     match parameter {
-        "explain" | "trusted" => value == "true",
+        "explain" | "trusted" | "red" | "new" => value == "true",
         // Any page past the end gets the last page.
         "page" | "sha" => digits,
         _ => false,

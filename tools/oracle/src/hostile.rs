@@ -122,4 +122,6 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// Parameters that permit any text, limited at most in length.
-pub const FREE: [&str; 4] = ["branch", "search", "owner", "filePath"];
+pub const FREE: [&str; 7] = [
+    "branch", "search", "owner", "filePath", "file", "variant", "error",
+];
