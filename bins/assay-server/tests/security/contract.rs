@@ -29,6 +29,8 @@ pub(crate) struct Operation {
     pub(crate) query: Vec<String>,
     /// Whether answers have an entity tag.
     pub(crate) tagged: bool,
+    /// Whether it also answers in CSV, by the header `Accept`.
+    has_csv: bool,
     body: Validator,
 }
 
@@ -66,6 +68,7 @@ impl Contract {
                 path: path.clone(),
                 query,
                 tagged: operation["responses"]["304"].is_object(),
+                has_csv: operation["responses"]["200"]["content"]["text/csv"].is_object(),
                 body: of(answer),
             }
         });
@@ -90,7 +93,12 @@ impl Contract {
         is_head: bool,
     ) -> Result<(), String> {
         fields(answer)?;
-        same("vary", answer.header("vary"), Some("Accept-Encoding"))?;
+        let vary = if operation.has_csv {
+            "Accept, Accept-Encoding"
+        } else {
+            "Accept-Encoding"
+        };
+        same("vary", answer.header("vary"), Some(vary))?;
         same("etag", answer.header("etag").is_some(), operation.tagged)?;
         let caching = if operation.tagged {
             "private, no-cache"
