@@ -158,7 +158,7 @@ fn values_that_do_not_go_together_are_refused() {
 #[test]
 fn the_help_names_every_variable_and_no_secret() {
     let output = Command::new(program("assay-server"))
-        .arg("--help")
+        .arg("--help-all")
         .env("ASSAY_DATABASE_URL", "postgresql://u:hunter2@h/d")
         .output()
         .unwrap();
