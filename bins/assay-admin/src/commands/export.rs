@@ -25,7 +25,7 @@ use crate::{
     lookup, values,
 };
 
-/// Write a project's results to files for DuckDB, pandas or a warehouse
+/// Write a project's results as Parquet or CSV files
 ///
 /// The files have runs, results, attempts, failures with causes, and tests with verdicts, in the order of the runs'
 /// numbers. docs/export.md has their columns. Each file appears when it is complete. An export that was stopped goes
