@@ -61,7 +61,7 @@ pub(super) struct SourceFlags {
     /// Only this workflow: its file on GitHub, its name on CircleCI
     #[arg(long, value_name = "NAME", conflicts_with_all = ["gitlab", "jenkins", "buildkite", "dir"])]
     workflow: Option<String>,
-    /// The API of a host of your own, such as https://github.example.org/api/v3
+    /// The API of a host of your own, such as `https://github.example.org/api/v3`
     #[arg(long, value_name = "URL", conflicts_with_all = ["jenkins", "dir"])]
     host_url: Option<String>,
 }
