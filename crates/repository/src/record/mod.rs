@@ -233,9 +233,11 @@ impl Import<'_> {
             self.rules,
             self.began.now,
         )?;
-        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?)
-            && !self.is_unreadable(connection, &target, run)?
-        {
+        let damaged = match &target.run {
+            Some(run) if self.is_unreadable(connection, &target, run)? => Some((run.number, run.started_at)),
+            Some(_) | None => None,
+        };
+        if let (Some(run), Some(same), None) = (&target.run, target.same_part(self.recording)?, damaged) {
             let imported = match first_attempt {
                 Some(imported) if same.import_id == Some(self.new_id) => imported,
                 Some(_) | None => unchanged(run, same)?,
@@ -257,6 +259,9 @@ impl Import<'_> {
             self.began.now,
         )?;
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
+        if let Some((number, started_at)) = damaged {
+            rows::delete(connection, self.project, number, started_at)?;
+        }
         let (imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
         let renames_changed = checkout::store(
             connection,
@@ -336,11 +341,6 @@ impl Import<'_> {
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
-        if let Some(run) = &target.run
-            && self.is_unreadable(connection, &target, run)?
-        {
-            rows::delete(connection, self.project, run.number, run.started_at)?;
-        }
         let Target {
             key,
             run: former,
