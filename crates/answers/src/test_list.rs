@@ -4,7 +4,7 @@
 use std::{
     cell::RefCell,
     cmp::{Ordering, Reverse},
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -24,8 +24,12 @@ use assay_domain::{
 };
 use serde::Serialize;
 
+mod figures;
+
+pub use self::figures::{Interval, OutcomeCounts};
+
+use self::figures::{letters, usual_durations, wilson};
 use crate::{
-    durations::stable_runs,
     flaky::{check_length, last_runs},
     numbers::count,
     owners::{Owners, owners},
@@ -46,9 +50,6 @@ pub const OWNERS: usize = 100;
 
 /// The number of newest results on the stable branch of an entry.
 const STABLE_RESULTS: usize = 20;
-
-/// The most results whose durations are read for the list.
-const TIMED_RESULTS: u64 = 500_000;
 
 /// The verdicts on the tests of the engine's window.
 pub struct JudgedTests {
@@ -420,74 +421,6 @@ fn entries(
     Ok(entries.map(entry).collect())
 }
 
-/// The p50 and the p95 of the durations of tests in milliseconds.
-type UsualDurations = HashMap<TestOrdinal, (u64, u64)>;
-
-/// The p50 and the p95 of each test, which requests share.
-fn usual_durations(
-    snapshot: &mut dyn Snapshot,
-    history: &History,
-    now: Timestamp,
-) -> Result<Arc<UsualDurations>, StoreError> {
-    let key = SharedKey {
-        kind: "usual durations",
-        of: 0,
-    };
-    let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
-    shared(snapshot, key, window, |snapshot| {
-        let indexes = stable_runs(history, TIMED_RESULTS);
-        let runs = indexes.values().flatten();
-        let runs: Vec<(i32, Timestamp)> = runs
-            .filter_map(|index| history.runs.get(*index))
-            .map(|observed| (observed.run.number, observed.run.started_at))
-            .collect();
-        let mut of_test: HashMap<TestOrdinal, Vec<u64>> = HashMap::new();
-        for (test, ms) in snapshot.green_durations(&runs)?.into_iter().flatten() {
-            of_test.entry(test).or_default().push(ms);
-        }
-        let usual: UsualDurations = of_test
-            .into_iter()
-            .filter_map(|(test, mut ms)| {
-                ms.sort_unstable();
-                Some((test, (percentile(&ms, 50)?, percentile(&ms, 95)?)))
-            })
-            .collect();
-        let bytes = usual.capacity() * size_of::<(TestOrdinal, (u64, u64))>();
-        Ok((usual, bytes))
-    })
-}
-
-/// The smallest of these ascending values that at least this percentage does not exceed.
-fn percentile(ascending: &[u64], percent: usize) -> Option<u64> {
-    let place = (ascending.len() * percent).div_ceil(100);
-    ascending.get(place.checked_sub(1)?).copied()
-}
-
-/// The 95 % interval of a rate of `runs` runs, by Wilson's score.
-fn wilson(rate: f64, runs: u32) -> Interval {
-    const Z: f64 = 1.96;
-    let runs = f64::from(runs.max(1));
-    let scale = 1.0 + Z * Z / runs;
-    let centre = (rate + Z * Z / (2.0 * runs)) / scale;
-    let half = Z * (rate * (1.0 - rate) / runs + Z * Z / (4.0 * runs * runs)).sqrt() / scale;
-    Interval {
-        low: (centre - half).max(0.0),
-        high: (centre + half).min(1.0),
-    }
-}
-
-/// The newest results as letters, the newest last.
-fn letters(oldest_first: &[(usize, Outcome)], most: usize) -> String {
-    let newest = oldest_first.iter().rev().take(most).rev();
-    let letter = |(_, outcome): &(usize, Outcome)| match outcome {
-        Outcome::Passed => 'P',
-        Outcome::Recovered => 'R',
-        Outcome::Failed | Outcome::MassFailure => 'F',
-        Outcome::Skipped => 'S',
-    };
-    newest.map(letter).collect()
-}
-
 /// One page of the tests of the window.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -601,53 +534,6 @@ pub struct TestListEntry {
     pub last_failed_at: Option<Timestamp>,
 }
 
-/// The number of runs by the outcome of a test: `total = passed + failed + skipped`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct OutcomeCounts {
-    /// Runs.
-    pub total: u64,
-    /// Those in which it passed.
-    pub passed: u64,
-    /// Those in which it failed or timed out.
-    pub failed: u64,
-    /// Those in which it was skipped or interrupted.
-    pub skipped: u64,
-    /// Those of `passed` in which it passed on retry.
-    pub recovered: u64,
-}
-
-impl OutcomeCounts {
-    fn of(results: &[(usize, Outcome)]) -> Self {
-        let mut counts = Self::default();
-        for (_, outcome) in results {
-            counts.total += 1;
-            match outcome {
-                Outcome::Passed => counts.passed += 1,
-                Outcome::Recovered => {
-                    counts.passed += 1;
-                    counts.recovered += 1;
-                }
-                Outcome::Failed | Outcome::MassFailure => counts.failed += 1,
-                Outcome::Skipped => counts.skipped += 1,
-            }
-        }
-        counts
-    }
-}
-
-/// An interval of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Interval {
-    /// Its lower end.
-    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
-    pub low: f64,
-    /// Its upper end.
-    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
-    pub high: f64,
-}
-
 /// The names of variants that a history has.
 pub fn variants(history: &History) -> BTreeSet<&str> {
     let runs = history.runs.iter();
@@ -678,31 +564,5 @@ mod tests {
             );
         }
         assert_eq!(sorted_part(Vec::<u32>::new(), (0, 5), u32::cmp), [0_u32; 0]);
-    }
-
-    #[test]
-    fn an_interval_of_few_runs_is_wide_and_holds_the_rate() {
-        let near = |interval: Interval, low: f64, high: f64| {
-            assert!(
-                (interval.low - low).abs() < 0.001 && (interval.high - high).abs() < 0.001,
-                "{interval:?}"
-            );
-        };
-        near(wilson(0.0, 10), 0.0, 0.278);
-        near(wilson(0.1, 100), 0.055, 0.174);
-        near(wilson(1.0, 1), 0.207, 1.0);
-    }
-
-    #[test]
-    fn a_percentile_is_one_of_the_values() {
-        let values: Vec<u64> = (1..=20).collect();
-        assert_eq!(
-            (percentile(&values, 50), percentile(&values, 95)),
-            (Some(10), Some(19))
-        );
-        assert_eq!(
-            (percentile(&[7], 50), percentile(&[7], 95), percentile(&[], 50)),
-            (Some(7), Some(7), None)
-        );
     }
 }
