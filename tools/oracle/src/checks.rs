@@ -163,6 +163,28 @@ pub struct List<'a, K> {
     pub key: fn(&Value) -> K,
 }
 
+/// What identifies a test of a list.
+pub fn test_key(entry: &Value) -> (String, Option<String>) {
+    let text = |name: &str| entry[name].as_str().map(str::to_owned);
+    (text("testName").unwrap_or_default(), text("filePath"))
+}
+
+/// All entries of a list of tests. Pages are compared by their tests.
+pub fn listed_tests(
+    comparison: &mut Comparison,
+    checks: &ProjectChecks<'_>,
+    query: &str,
+    sort: &str,
+    total: usize,
+) -> Vec<Value> {
+    let list = List {
+        field: "tests",
+        sort,
+        key: test_key,
+    };
+    all_pages(comparison, checks, query, &list, total)
+}
+
 /// All entries of a list, which must be the same in pages of 10, 25 and 50. A page past the end is the last page.
 pub fn all_pages<K: PartialEq>(
     comparison: &mut Comparison,

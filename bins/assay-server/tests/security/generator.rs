@@ -3,9 +3,10 @@
 use crate::{
     contract::Contract,
     dice::Dice,
-    request_parts::{FIELDS, METHODS, REQUEST_IDS, SEGMENTS, STRAY_PATHS, VALUES, VERSIONS},
+    request_parts::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
     world::{Keys, ProjectResources, World},
 };
+use assay_oracle::hostile::{SEGMENTS, VALUES};
 use assay_testkit::wire::escape;
 
 /// A request to send.
@@ -170,7 +171,7 @@ impl<'a> Generator<'a> {
 
     fn value(&mut self, name: &str) -> String {
         match self.dice.between(0, 99) {
-            0..15 => return (*self.pick(&VALUES)).to_owned(),
+            0..15 => return self.pick(&VALUES).0.to_owned(),
             15..20 => return escape(&self.text()),
             20..25 => return "9".repeat(self.dice.between(1, 2_000) as usize),
             _ => {}

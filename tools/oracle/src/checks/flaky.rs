@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    List, ProjectChecks, all_pages,
+    ProjectChecks, listed_tests, test_key,
     verdicts::{Verdicts, count},
 };
 use crate::{
@@ -23,8 +23,8 @@ pub fn flaky(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdicts: 
         .filter(|(_, verdict)| verdict["status"] == "flaky" || verdict["status"] == "broken")
         .map(|(test, _)| test)
         .collect();
-    let entries = flaky_entries(comparison, checks, &base, "timeLost", judged.len());
-    let listed: BTreeSet<(String, Option<String>)> = entries.iter().map(key).collect();
+    let entries = listed_tests(comparison, checks, &base, "timeLost", judged.len());
+    let listed: BTreeSet<(String, Option<String>)> = entries.iter().map(test_key).collect();
     comparison.same(
         &format!("GET {base}: tests"),
         &listed,
@@ -57,29 +57,8 @@ pub fn flaky(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdicts: 
     filters(comparison, checks, &entries);
 }
 
-fn key(entry: &Value) -> (String, Option<String>) {
-    let text = |name: &str| entry[name].as_str().map(str::to_owned);
-    (text("testName").unwrap_or_default(), text("filePath"))
-}
-
-/// All entries of a flaky list. Pages are compared by their tests.
-fn flaky_entries(
-    comparison: &mut Comparison,
-    checks: &ProjectChecks<'_>,
-    query: &str,
-    sort: &str,
-    total: usize,
-) -> Vec<Value> {
-    let list = List {
-        field: "tests",
-        sort,
-        key,
-    };
-    all_pages(comparison, checks, query, &list, total)
-}
-
 fn entry(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entry: &Value, verdicts: &Verdicts) {
-    let test = key(entry);
+    let test = test_key(entry);
     let what = format!("GET {}: {test:?}", checks.path(&["flaky"]));
     let figures = count(checks, &test.0, test.1.as_deref());
     let (last_run, seen) = figures.last.clone().unwrap_or((json!(ANY), ANY.to_owned()));
@@ -152,7 +131,7 @@ fn entry(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entry: &Value,
         .as_array()
         .into_iter()
         .flatten()
-        .find(|other| key(other) == test)
+        .find(|other| test_key(other) == test)
         .cloned();
     comparison.holds(found.is_none_or(|found| found["evidence"].is_object()), || {
         format!("{what}: no evidence")
@@ -170,10 +149,16 @@ fn orders(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[Va
         ("impact", "impact"),
     ] {
         let query = format!("{}?sort={sort}", checks.path(&["flaky"]));
-        let sorted = flaky_entries(comparison, checks, &query, sort, entries.len());
+        let sorted = listed_tests(comparison, checks, &query, sort, entries.len());
         // Unknown figures come last. Equal ones are ordered by score, then name, then file.
         let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
-        let rank = |entry: &Value| (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry));
+        let rank = |entry: &Value| {
+            (
+                inverse(&entry[field]),
+                inverse(&entry["flakeScore"]),
+                test_key(entry),
+            )
+        };
         for pair in sorted.windows(2) {
             comparison.holds(rank(&pair[0]) <= rank(&pair[1]), || {
                 format!(
@@ -192,9 +177,9 @@ fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[V
         let wanted: Vec<_> = entries
             .iter()
             .filter(|entry| entry["status"] == status)
-            .map(key)
+            .map(test_key)
             .collect();
-        let got = flaky_entries(
+        let got = listed_tests(
             comparison,
             checks,
             &format!("{base}?status={status}"),
@@ -203,7 +188,7 @@ fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[V
         );
         comparison.same(
             &format!("GET {base}?status={status}"),
-            &got.iter().map(key).collect::<Vec<_>>(),
+            &got.iter().map(test_key).collect::<Vec<_>>(),
             &wanted,
         );
     }
@@ -221,25 +206,28 @@ fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[V
     ]
     .map(str::to_owned)
     .to_vec();
-    needles.extend(
-        entries
-            .first()
-            .map(|entry| key(entry).0.chars().take(200).collect::<String>().to_uppercase()),
-    );
+    needles.extend(entries.first().map(|entry| {
+        test_key(entry)
+            .0
+            .chars()
+            .take(200)
+            .collect::<String>()
+            .to_uppercase()
+    }));
     for needle in needles.iter().filter(|needle| needle.chars().count() <= 200) {
         let low = folded(needle);
         let wanted: Vec<_> = entries
             .iter()
-            .map(key)
+            .map(test_key)
             .filter(|(name, file)| {
                 folded(name).contains(&low) || folded(file.as_deref().unwrap_or_default()).contains(&low)
             })
             .collect();
         let query = format!("{base}?search={}", escape(needle));
-        let got = flaky_entries(comparison, checks, &query, "timeLost", wanted.len());
+        let got = listed_tests(comparison, checks, &query, "timeLost", wanted.len());
         comparison.same(
             &format!("GET {query}"),
-            &got.iter().map(key).collect::<Vec<_>>(),
+            &got.iter().map(test_key).collect::<Vec<_>>(),
             &wanted,
         );
     }

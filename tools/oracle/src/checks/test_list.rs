@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    List, ProjectChecks, all_pages,
+    ProjectChecks, listed_tests, test_key,
     verdicts::{Verdicts, count},
 };
 use crate::{
@@ -25,8 +25,8 @@ pub fn test_list(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdic
     let base = checks.path(&["tests"]);
     let window = oracle::within(checks.project, 14, checks.now);
     let tests = oracle::tests_of(&window);
-    let entries = all(comparison, checks, &base, "verdict", tests.len());
-    let mut keys: Vec<Key> = entries.iter().map(key).collect();
+    let entries = listed_tests(comparison, checks, &base, "verdict", tests.len());
+    let mut keys: Vec<Key> = entries.iter().map(test_key).collect();
     keys.sort();
     comparison.same(&format!("GET {base}: tests"), &keys, &tests);
     for listed in &entries {
@@ -48,26 +48,6 @@ pub fn test_list(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdic
     );
     orders(comparison, checks, &entries);
     filters(comparison, checks, &window, &entries);
-}
-
-fn key(entry: &Value) -> Key {
-    let text = |name: &str| entry[name].as_str().map(str::to_owned);
-    (text("testName").unwrap_or_default(), text("filePath"))
-}
-
-fn all(
-    comparison: &mut Comparison,
-    checks: &ProjectChecks<'_>,
-    query: &str,
-    sort: &str,
-    total: usize,
-) -> Vec<Value> {
-    let list = List {
-        field: "tests",
-        sort,
-        key,
-    };
-    all_pages(comparison, checks, query, &list, total)
 }
 
 /// The letter of a result.
@@ -96,7 +76,7 @@ fn entry(
     listed: &Value,
     verdicts: &Verdicts,
 ) {
-    let (name, file) = key(listed);
+    let (name, file) = test_key(listed);
     let what = format!("GET {}: {name} in {file:?}", checks.path(&["tests"]));
     let no_branch = window.iter().all(|run| run.branch.is_none());
     let is_stable = |run: &Run| no_branch || run.branch.as_deref() == Some(checks.project.stable.as_str());
@@ -223,11 +203,15 @@ fn orders(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[Va
         ("name", ""),
     ] {
         let query = format!("{}?sort={sort}", checks.path(&["tests"]));
-        let sorted = all(comparison, checks, &query, sort, entries.len());
+        let sorted = listed_tests(comparison, checks, &query, sort, entries.len());
         let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
         let rank = |entry: &Value| match field {
-            "" => (0.0, 0.0, key(entry)),
-            field => (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry)),
+            "" => (0.0, 0.0, test_key(entry)),
+            field => (
+                inverse(&entry[field]),
+                inverse(&entry["flakeScore"]),
+                test_key(entry),
+            ),
         };
         for pair in sorted.windows(2) {
             comparison.holds(rank(&pair[0]) <= rank(&pair[1]), || {
@@ -247,13 +231,13 @@ fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, window: &[&R
         let wanted: Vec<Key> = entries
             .iter()
             .filter(|entry| is_selected(entry))
-            .map(key)
+            .map(test_key)
             .collect();
         let path = format!("{base}?{query}");
-        let got = all(comparison, checks, &path, "verdict", wanted.len());
+        let got = listed_tests(comparison, checks, &path, "verdict", wanted.len());
         comparison.same(
             &format!("GET {path}"),
-            &got.iter().map(key).collect::<Vec<_>>(),
+            &got.iter().map(test_key).collect::<Vec<_>>(),
             &wanted,
         );
     };
@@ -273,7 +257,7 @@ fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, window: &[&R
     check("red=true".to_owned(), &|entry| entry["failingSince"].is_object());
     check("owner=unowned".to_owned(), &|entry| entry["owners"] == json!([]));
     let failed_in = |entry: &Value, is_selected: &dyn Fn(&Run) -> bool| {
-        let (name, file) = key(entry);
+        let (name, file) = test_key(entry);
         window.iter().filter(|run| is_selected(run)).any(|run| {
             let test = oracle::find(run, &name, file.as_deref());
             test.is_some_and(|test| "RF".contains(letter(&test)))
