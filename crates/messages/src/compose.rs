@@ -214,7 +214,7 @@ fn is_of_recovered(edge: &Edge, edges: &[Edge]) -> bool {
         && edges.iter().any(is_of_suite)
 }
 
-/// The suites that recovered, with the tests that were told broken and pass.
+/// The suites that recovered, with the tests that messages called broken and that pass.
 fn recovered(
     edges: &[Edge],
     names: &EdgeNames,
@@ -226,7 +226,7 @@ fn recovered(
         let (ChatEvent::RunRecovered, Some(run)) = (edge.event, edge.run) else {
             continue;
         };
-        let (mut repaired, absent) = told_broken(edge, run, commits, now)?;
+        let (mut repaired, absent) = recovered_tests(edge, run, commits, now)?;
         let of_suite = |of_test: &&Edge| of_test.suite == edge.suite && is_of_recovered(of_test, edges);
         let tests_of_edges = edges.iter().filter(of_suite).filter_map(Edge::test);
         for test in tests_of_edges {
@@ -258,10 +258,10 @@ fn recovered(
     Ok(groups)
 }
 
-/// The tests of a suite that were told broken since it failed, that were not told repaired, and that passed in the run with
+/// The tests of a suite that messages called broken since it failed and not repaired, and that passed in the run with
 /// which it recovered; and the number of those that did not run in it. The verdicts say when a message is sent, and not how
 /// many tests it is about.
-fn told_broken(
+fn recovered_tests(
     recovered: &Edge,
     run: EdgeRun,
     commits: &Commits<'_>,
@@ -280,12 +280,12 @@ fn told_broken(
     };
     let since = earlier.get(began..).unwrap_or_default();
     let is_broken = |edge: &&&Edge| [ChatEvent::RunFailed, ChatEvent::TestBroken].contains(&edge.event);
-    let told: Vec<Edge> = since
+    let broken: Vec<Edge> = since
         .iter()
         .filter(is_broken)
         .map(|edge| (*edge).clone())
         .collect();
-    let told = Failures::read(reader, project, &told, now)?.broken;
+    let reported = Failures::read(reader, project, &broken, now)?.broken;
     let of_run = Edge {
         event: ChatEvent::RunFailed,
         ..recovered.clone()
@@ -300,20 +300,20 @@ fn told_broken(
         .collect();
     let resolved = since.iter().filter(|edge| edge.event == ChatEvent::TestResolved);
     others.extend(resolved.filter_map(|edge| edge.test()));
-    let told: BTreeMap<TestOrdinal, ExplainedFailure> = told
+    let reported: BTreeMap<TestOrdinal, ExplainedFailure> = reported
         .into_iter()
         .filter(|failure| !others.contains(&failure.test))
         .map(|failure| (failure.test, failure))
         .collect();
-    let of_run = SomeTests::Of(told.keys().copied().collect());
+    let of_run = SomeTests::Of(reported.keys().copied().collect());
     let run = reader.store.run_with(project, run.id, &of_run)?;
     let entries = run.into_iter().flat_map(|run| run.tests);
     let passed: HashSet<(String, Option<String>)> = entries
         .filter(|test| test.status == AttemptStatus::Passed)
         .map(|test| (test.test_name, test.file_path))
         .collect();
-    let number = told.len();
-    let repaired: BTreeMap<TestOrdinal, String> = told
+    let number = reported.len();
+    let repaired: BTreeMap<TestOrdinal, String> = reported
         .into_values()
         .filter(|failure| passed.contains(&(failure.test_name.clone(), failure.file_path.clone())))
         .map(|failure| (failure.test, test_name(&failure.test_name)))

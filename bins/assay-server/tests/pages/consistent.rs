@@ -462,8 +462,8 @@ impl<'w> Reader<'w> {
         for line in messages.lines() {
             if !line.starts_with(' ') {
                 group = line;
-                for told in line.split(" run ").skip(1) {
-                    let Some((number, commit)) = told.split_once(" (") else {
+                for mention in line.split(" run ").skip(1) {
+                    let Some((number, commit)) = mention.split_once(" (") else {
                         continue;
                     };
                     let run = runs

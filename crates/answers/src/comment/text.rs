@@ -370,7 +370,7 @@ fn named(names: impl Iterator<Item = String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The owners as code, which mentions and so notifies nobody.
+/// The owners as code, so that the code host notifies none of them.
 fn owned_by(ownership: &Ownership) -> Option<String> {
     let others = match ownership.owners.len() > MOST_NAMED {
         true => " and others",

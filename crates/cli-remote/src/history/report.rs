@@ -6,7 +6,7 @@ use assay_reports::{Clocks, Options, ReadError, SourceFile};
 
 use super::PastReport;
 
-/// Reports that tell of another day than their job come from a build cache.
+/// A report whose time is further than this from its job's comes from a build cache.
 const CACHED_AFTER_MS: i64 = 24 * 3_600_000;
 
 /// The readable reports of a job.

@@ -32,7 +32,7 @@ fn xml() -> String {
     junit::report(&start(), &[("pays", false)])
 }
 
-/// An hour that a row can be told by.
+/// A start that identifies its row.
 fn start() -> String {
     format!("{}T10:00:00Z", days_ago(3).to_string().split('T').next().unwrap())
 }
