@@ -72,10 +72,8 @@ metrics! {
         engine_observations: Counter = Counter::default(), "Results that the engine judged";
         database_connections: Family<Label<&'static str>, Gauge> = Family::default(), "Open connections by state";
         database_connections_max: Gauge = Gauge::default(), "Maximum number of connections";
-        database_reads: Family<Label<String>, Counter> = Family::default(),
-            "Reads of data by the node that answered";
-        database_standby_connections: Family<Label<String>, Gauge> = Family::default(),
-            "Open connections to each standby";
+        database_reads: Family<Label<&'static str>, Counter> = Family::default(),
+            "Reads of data by the kind of node that answered";
     }
 }
 

@@ -68,8 +68,8 @@ pub trait Store: ReadKeys {
     /// The current numbers of connections. It does not wait for one.
     fn connections(&self) -> Connections;
 
-    /// The reads of data by the node that answered: the primary first, then each standby that was ever connected to.
-    fn reads_by_node(&self) -> Vec<NodeReads>;
+    /// The number of reads of data that the primary and the standbys answered since the start of this process.
+    fn reads_by_node(&self) -> [(&'static str, u64); 2];
 
     /// The caller's projects, oldest first.
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError>;
@@ -403,17 +403,6 @@ pub struct Connections {
     pub idle: u32,
     /// The limit.
     pub most: u32,
-}
-
-/// The reads that one node of the store answered, for its operators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeReads {
-    /// `primary`, or the address of a standby.
-    pub node: String,
-    /// The number of reads that it answered since the start of this process.
-    pub reads: u64,
-    /// Open connections for reads from a standby; none for the primary.
-    pub standby_connections: Option<u32>,
 }
 
 /// Identifies the result of a test in a run.

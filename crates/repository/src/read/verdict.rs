@@ -20,9 +20,8 @@ use crate::{
     db::{
         column::{At, corrupt, file_hash, optional_word, short_hash, status, word},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, in_one_state},
         schema::{project as projects, run, test, verdict_block, verdict_evidence},
-        standbys::in_one_state,
         static_sql::static_sql,
     },
     read::{
