@@ -296,8 +296,8 @@ diesel::table! {
     verdict_evidence (project_id, test) {
         project_id -> Uuid,
         test -> Integer,
-        runs -> Array<Uuid>,
         failing_on -> Text,
+        run_numbers -> Array<Integer>,
     }
 }
 

@@ -92,8 +92,10 @@ impl ProjectJudgement {
     /// Judges a history as of `now`.
     pub(crate) fn of(history: History, judge: &dyn Judge, now: Timestamp) -> Result<Self, StoreError> {
         let mut rows = Rows::default();
+        let runs = history.runs.iter().map(|run| (&*run.run.id, run.run.number));
+        let run_numbers = runs.collect();
         for judgement in judge.judge(&history, now) {
-            rows.push(judgement, &history)?;
+            rows.push(judgement, &history, &run_numbers)?;
         }
         Ok(Self { now, history, rows })
     }
