@@ -63,12 +63,9 @@ impl Postgres {
     pub(crate) fn on_standby<T>(
         &self,
         doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Read<T>,
+        work: impl FnMut(&mut PgConnection) -> Read<T>,
     ) -> Result<T, StoreError> {
-        match self.standby_answer(doing, &mut work)? {
-            Some(answer) => Ok(answer),
-            None => self.primary_answer(doing, work),
-        }
+        self.read(doing, |_| true, work)
     }
 
     /// Runs several reads of data over one state of one database.
@@ -77,29 +74,33 @@ impl Postgres {
         doing: &'static str,
         mut work: impl FnMut(&mut PgConnection) -> Read<T>,
     ) -> Result<T, StoreError> {
-        self.on_standby(doing, |connection| in_one_state(connection, &mut work))
+        self.read(doing, |_| true, |connection| in_one_state(connection, &mut work))
     }
 
-    /// Like [`Self::in_snapshot`] for reads by an id. If a standby lacks the row, the primary is read.
+    /// Like [`Self::in_snapshot`] for reads by an id. If a standby lacks the row, the primary is read, so that a run is
+    /// found as soon as its id is known.
     pub(crate) fn find_in_snapshot<T>(
         &self,
         doing: &'static str,
         mut work: impl FnMut(&mut PgConnection) -> Read<Option<T>>,
     ) -> Result<Option<T>, StoreError> {
-        self.find_on_standby(doing, |connection| in_one_state(connection, &mut work))
+        self.read(doing, Option::is_some, |connection| {
+            in_one_state(connection, &mut work)
+        })
     }
 
-    /// Runs one read by an id. If a standby lacks the row, the primary is read, so that a run is found as soon as
-    /// its id is known.
-    pub(crate) fn find_on_standby<T>(
+    fn read<T>(
         &self,
         doing: &'static str,
-        mut work: impl FnMut(&mut PgConnection) -> Read<Option<T>>,
-    ) -> Result<Option<T>, StoreError> {
-        match self.standby_answer(doing, &mut work)?.flatten() {
-            Some(row) => Ok(Some(row)),
-            None => self.primary_answer(doing, work),
+        is_final: impl FnOnce(&T) -> bool,
+        mut work: impl FnMut(&mut PgConnection) -> Read<T>,
+    ) -> Result<T, StoreError> {
+        if let Some(answer) = self.standby_answer(doing, &mut work)?.filter(is_final) {
+            return Ok(answer);
         }
+        let answer = self.on_primary(doing, work)?;
+        self.primary_reads.fetch_add(1, Ordering::Relaxed);
+        Ok(answer)
     }
 
     /// The answer of a standby; none if no standby keeps up or can answer. Fails only if the statement reached its time
@@ -164,16 +165,6 @@ impl Postgres {
             Err(error) => lock(state).report(&error),
         }
         None
-    }
-
-    fn primary_answer<T>(
-        &self,
-        doing: &'static str,
-        work: impl FnMut(&mut PgConnection) -> Read<T>,
-    ) -> Result<T, StoreError> {
-        let answer = self.on_primary(doing, work)?;
-        self.primary_reads.fetch_add(1, Ordering::Relaxed);
-        Ok(answer)
     }
 
     /// The reads of data that the primary and the standbys answered.
