@@ -89,28 +89,3 @@ impl RateLimiter for MeasuredLimiter {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_scrape_shows_the_connections_and_the_reads_of_primary_and_standbys() {
-        let connections = Connections {
-            busy: 1,
-            idle: 2,
-            most: 4,
-        };
-        let reads = [("primary", 7), ("standby", 70)];
-        let text = Metrics::default().open_metrics(connections, reads).unwrap();
-        for line in [
-            "assay_database_connections{state=\"busy\"} 1",
-            "assay_database_connections{state=\"idle\"} 2",
-            "assay_database_connections_max 4",
-            "assay_database_reads_total{node=\"primary\"} 7",
-            "assay_database_reads_total{node=\"standby\"} 70",
-        ] {
-            assert!(text.contains(line), "{line} is missing in:\n{text}");
-        }
-    }
-}

@@ -211,8 +211,9 @@ fn every_table_of_projects_is_distributed(cluster: &Cluster) {
         ],
         "the others are on every node"
     );
+    // The coordinator's own copy of a table without projects ends with a number.
     let foreign_keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 \
-         AND connamespace = 'public'::regnamespace";
+         AND connamespace = 'public'::regnamespace AND conrelid::regclass::text !~ '_[0-9]+$'";
     assert_eq!(
         Some(cluster.text(foreign_keys)),
         TestDatabase::new().text(foreign_keys),
