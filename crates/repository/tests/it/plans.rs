@@ -229,7 +229,7 @@ fn check_reads(world: &World, slack: f64) {
     check("a part of a history", world, &bound(2, 6, 3.0, 130.0), || {
         drop(store.history_part(project, rest.clone()).unwrap())
     });
-    check("a test in short", world, &bound(7, 6, 3.0, 200.0), || {
+    check("a test in short", world, &bound(8, 6, 3.0, 200.0), || {
         drop(store.test_summary(project, &test, &month, 3).unwrap())
     });
     // A sequential scan of the two projects reads both.
