@@ -66,7 +66,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             let suite = suites.len();
             let suite = *suites.entry(test.suite.parts()).or_insert(suite);
             let result = RepeatedResult::of_test(name.into(), attempts);
-            retries.add(Tool::TestRetry, suite, 0, result);
+            retries.add(Tool::JunitToCtrf, suite, 0, result);
         } else {
             tests.add(name, attempts);
         }
