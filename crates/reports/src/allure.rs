@@ -51,51 +51,36 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TestResult {
-    #[serde(deserialize_with = "json::text")]
-    history_id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_name: Option<String>,
-    #[serde(deserialize_with = "json::texts")]
-    title_path: Vec<String>,
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
+    history_id: json::Text,
+    name: json::Text,
+    full_name: json::Text,
+    title_path: json::Texts,
+    status: json::Text,
     status_details: Option<Details>,
-    #[serde(deserialize_with = "json::list")]
-    parameters: Vec<NameAndValue>,
-    #[serde(deserialize_with = "json::list")]
-    labels: Vec<NameAndValue>,
-    #[serde(deserialize_with = "json::number")]
-    start: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    stop: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
-    attachments: Vec<NamedFile>,
-    #[serde(deserialize_with = "json::list")]
-    steps: Vec<Step>,
+    parameters: json::List<NameAndValue>,
+    labels: json::List<NameAndValue>,
+    start: json::Number,
+    stop: json::Number,
+    attachments: json::List<NamedFile>,
+    steps: json::List<Step>,
 }
 
 /// A step of a test. The JSON parser bounds its depth.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
-    #[serde(deserialize_with = "json::list")]
-    attachments: Vec<NamedFile>,
-    #[serde(deserialize_with = "json::list")]
-    steps: Vec<Step>,
+    attachments: json::List<NamedFile>,
+    steps: json::List<Step>,
 }
 
 /// An attachment, whose file is beside the result.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NamedFile {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    source: Option<String>,
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    kind: Option<String>,
+    name: json::Text,
+    source: json::Text,
+    #[serde(rename = "type")]
+    kind: json::Text,
 }
 
 impl NamedFile {
@@ -123,19 +108,15 @@ impl Step {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Details {
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    trace: Option<String>,
+    message: json::Text,
+    trace: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NameAndValue {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    value: Option<String>,
+    name: json::Text,
+    value: json::Text,
     excluded: Option<bool>,
 }
 
@@ -226,7 +207,7 @@ impl TestResult {
     /// What the attempts of one test share: the history id, the values of the parameters, and where it ran. Some adapters
     /// write one history id for all arguments of a parameterised test, or for all browsers.
     fn history(&self, test: &TestName) -> String {
-        let mut history = match &self.history_id {
+        let mut history = match &*self.history_id {
             Some(id) => id.clone(),
             None => format!("{} {:?}", test.name, test.file_path),
         };
@@ -268,7 +249,7 @@ impl TestResult {
         if !path.is_empty() {
             return FileAndTitles {
                 file: None,
-                titles: path.clone(),
+                titles: path.to_vec(),
             };
         }
         let class = self.label("testClass").map(|class| vec![class.to_owned()]);

@@ -133,40 +133,27 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Feature {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    name: json::Text,
     /// Begins with `classpath:` if the feature lies there.
-    #[serde(deserialize_with = "json::text")]
-    prefixed_path: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    relative_path: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    scenario_results: Vec<Scenario>,
+    prefixed_path: json::Text,
+    relative_path: json::Text,
+    scenario_results: json::List<Scenario>,
 }
 
 /// A scenario, or an example of an outline.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Scenario {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    line: Option<u32>,
+    name: json::Text,
+    line: json::Positive,
     /// Counted from 0 within an outline; 0 is read as absent.
-    #[serde(deserialize_with = "json::positive_integer")]
-    example_index: Option<u32>,
-    #[serde(deserialize_with = "json::flag")]
-    failed: Option<bool>,
-    #[serde(deserialize_with = "json::flag")]
-    skipped: Option<bool>,
-    #[serde(deserialize_with = "json::text")]
-    error: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    duration_millis: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    start_time: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
-    step_results: Vec<StepResult>,
+    example_index: json::Positive,
+    failed: json::Flag,
+    skipped: json::Flag,
+    error: json::Text,
+    duration_millis: json::Number,
+    start_time: json::Number,
+    step_results: json::List<StepResult>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -179,17 +166,14 @@ struct StepResult {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
-    #[serde(deserialize_with = "json::positive_integer")]
-    line: Option<u32>,
+    line: json::Positive,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Outcome {
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    error_message: Option<String>,
+    status: json::Text,
+    error_message: json::Text,
 }
 
 impl Outcome {
@@ -227,7 +211,7 @@ impl Scenario {
         let error = input
             .error(self.error.as_deref().or_else(of_step), None, None)
             .map(|error| {
-                let line = failed_step.and_then(|step| step.step.line);
+                let line = failed_step.and_then(|step| *step.step.line);
                 let location = file.zip(line).map(|(file, line)| Location {
                     file: file.to_owned(),
                     line: Some(line),
@@ -250,23 +234,16 @@ impl Scenario {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Summary {
-    #[serde(deserialize_with = "json::list")]
-    feature_summary: Vec<FeatureSummary>,
+    feature_summary: json::List<FeatureSummary>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct FeatureSummary {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    relative_path: Option<String>,
-    #[serde(deserialize_with = "json::flag")]
-    failed: Option<bool>,
-    #[serde(deserialize_with = "json::number")]
-    failed_count: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    scenario_count: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    duration_millis: Option<f64>,
+    name: json::Text,
+    relative_path: json::Text,
+    failed: json::Flag,
+    failed_count: json::Number,
+    scenario_count: json::Number,
+    duration_millis: json::Number,
 }

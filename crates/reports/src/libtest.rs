@@ -39,19 +39,14 @@ pub(crate) struct Run {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Event {
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    kind: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    event: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    #[serde(rename = "type")]
+    kind: json::Text,
+    event: json::Text,
+    name: json::Text,
     /// Seconds.
-    #[serde(deserialize_with = "json::number")]
-    exec_time: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    stdout: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
+    exec_time: json::Number,
+    stdout: json::Text,
+    message: json::Text,
 }
 
 impl Events for Run {
@@ -75,12 +70,12 @@ impl Events for Run {
             (Some("test" | "bench"), Some(action)) => {
                 if action == "started" {
                     if self.running.len() <= limits::TESTS {
-                        self.running.push(event.name.unwrap_or_default());
+                        self.running.push(event.name.0.unwrap_or_default());
                     }
                 } else if action != "timeout" {
                     // `timeout` only marks a slow test.
                     let (test, attempts) = event.test(input, action);
-                    self.ended.insert(event.name.unwrap_or_default());
+                    self.ended.insert(event.name.0.unwrap_or_default());
                     self.tests.add(test, attempts);
                 }
             }

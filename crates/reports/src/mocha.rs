@@ -69,7 +69,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .unwrap_or_default()]);
         tests.add(
             TestName { name, file_path },
-            with_retries(last, test.current_retry),
+            with_retries(last, *test.current_retry),
         );
     }
     // A failed hook is listed among the failures, but is not a test.
@@ -97,7 +97,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.stats.failures);
+        report.check_header(input.name, *run.stats.failures);
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
@@ -120,7 +120,7 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.stats.failures);
+        report.check_header(input.name, *run.stats.failures);
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
@@ -130,23 +130,17 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
 #[serde(default)]
 struct Run {
     stats: Stats,
-    #[serde(deserialize_with = "json::list")]
-    tests: Vec<PlainTest>,
-    #[serde(deserialize_with = "json::list")]
-    pending: Vec<PlainTest>,
-    #[serde(deserialize_with = "json::list")]
-    failures: Vec<PlainTest>,
+    tests: json::List<PlainTest>,
+    pending: json::List<PlainTest>,
+    failures: json::List<PlainTest>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Stats {
-    #[serde(deserialize_with = "json::text")]
-    start: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    end: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    failures: Option<f64>,
+    start: json::Text,
+    end: json::Text,
+    failures: json::Number,
 }
 
 impl Stats {
@@ -160,16 +154,11 @@ impl Stats {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct PlainTest {
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    file: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    current_retry: Option<f64>,
+    title: json::Text,
+    full_title: json::Text,
+    file: json::Text,
+    duration: json::Number,
+    current_retry: json::Number,
     err: ErrorObject,
 }
 
@@ -186,13 +175,10 @@ impl PlainTest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ErrorObject {
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    stack: Option<String>,
+    message: json::Text,
+    stack: json::Text,
     /// Mochawesome's name for the stack.
-    #[serde(deserialize_with = "json::text")]
-    estack: Option<String>,
+    estack: json::Text,
 }
 
 impl ErrorObject {
@@ -208,48 +194,33 @@ impl ErrorObject {
 #[serde(default)]
 struct AwesomeRun {
     stats: Stats,
-    #[serde(deserialize_with = "json::list")]
-    results: Vec<Suite>,
+    results: json::List<Suite>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Suite {
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_file: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    file: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    before_hooks: Vec<AwesomeTest>,
-    #[serde(deserialize_with = "json::list")]
-    after_hooks: Vec<AwesomeTest>,
-    #[serde(deserialize_with = "json::list")]
-    tests: Vec<AwesomeTest>,
-    #[serde(deserialize_with = "json::list")]
-    suites: Vec<Suite>,
+    title: json::Text,
+    full_file: json::Text,
+    file: json::Text,
+    before_hooks: json::List<AwesomeTest>,
+    after_hooks: json::List<AwesomeTest>,
+    tests: json::List<AwesomeTest>,
+    suites: json::List<Suite>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AwesomeTest {
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    state: Option<String>,
-    #[serde(deserialize_with = "json::flag")]
-    pending: Option<bool>,
-    #[serde(deserialize_with = "json::flag")]
-    timed_out: Option<bool>,
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
+    title: json::Text,
+    full_title: json::Text,
+    state: json::Text,
+    pending: json::Flag,
+    timed_out: json::Flag,
+    duration: json::Number,
     err: ErrorObject,
     /// What the test added to the report, as JSON in a text: a path or an address, one with a title, or several.
-    #[serde(deserialize_with = "json::text")]
-    context: Option<String>,
+    context: json::Text,
 }
 
 impl Suite {
@@ -281,7 +252,7 @@ impl Suite {
                     .filter(|part| !part.is_empty());
                 parts.collect::<Vec<_>>().join(" ")
             };
-            let name = test.full_title.clone().unwrap_or_else(composed);
+            let name = test.full_title.0.clone().unwrap_or_else(composed);
             let test_name = TestName {
                 name: text::joined([name.as_str()]),
                 file_path: stored_file(input, file),

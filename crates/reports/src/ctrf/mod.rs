@@ -78,7 +78,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     if parsed.cut_at.is_none() {
         report.check_header(
             input.name,
-            results.summary.as_ref().and_then(|summary| summary.failed),
+            results.summary.as_ref().and_then(|summary| *summary.failed),
         );
     }
     if dialect == Dialect::Vitest {
@@ -216,7 +216,7 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         duration_ms: test
             .duration
             .and_then(time::duration_ms)
-            .or_else(|| milliseconds_between(start, test.stop)),
+            .or_else(|| milliseconds_between(start, *test.stop)),
         started_at: start,
         browser: browser.clone(),
         errors: error.into_iter().filter(|_| may_have_error).collect(),
@@ -230,7 +230,7 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         collected.file(input, name, kind, file.path.as_deref());
     }
     for line in test.stdout.iter() {
-        collected.print(line);
+        collected.print(line.as_deref().unwrap_or_default());
         collected.print("\n");
     }
     collected.give_to(&mut attempt);

@@ -78,8 +78,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.num_failed_tests);
-        let has_broken_file = run.num_runtime_error_test_suites > Some(0.0);
+        report.check_header(input.name, *run.num_failed_tests);
+        let has_broken_file = *run.num_runtime_error_test_suites > Some(0.0);
         report.check_summary(input.name, run.success == Some(false), "success: false");
         report.check_summary(input.name, has_broken_file, "a test file that does not load");
     }

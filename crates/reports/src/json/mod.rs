@@ -12,8 +12,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use self::walk::{close_at_last_element, length};
 pub(crate) use self::{
     lenient::{
-        OneOrMany, RareList, flag, list, number, object, positive_integer, rare_list, rare_texts, text,
-        text_or_lines, texts,
+        Flag, Lenient, List, Number, Object, OfAnyJson, OneOrMany, Positive, RareList, Text, TextOrLines,
+        Texts,
     },
     walk::keys,
 };
@@ -56,9 +56,9 @@ pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<JsonRepor
 where
     T: for<'de> Deserialize<'de>,
 {
-    let parsed = parse_report::<OneOrMany<T>>(input, shape, list_around)?;
+    let parsed = parse_report::<Lenient<OneOrMany<T>>>(input, shape, list_around)?;
     Ok(JsonReport {
-        value: parsed.value.0,
+        value: parsed.value.0.0,
         cut_at: parsed.cut_at,
         another_at: parsed.another_at,
     })
@@ -204,17 +204,14 @@ mod tests {
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default)]
     struct File {
-        #[serde(deserialize_with = "list")]
-        tests: Vec<Entry>,
+        tests: List<Entry>,
     }
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default)]
     struct Entry {
-        #[serde(deserialize_with = "text")]
-        name: Option<String>,
-        #[serde(deserialize_with = "number")]
-        took: Option<f64>,
+        name: Text,
+        took: Number,
     }
 
     const SHAPE: Shape = Shape {
@@ -230,8 +227,9 @@ mod tests {
                 let names = parsed
                     .value
                     .tests
+                    .0
                     .into_iter()
-                    .filter_map(|entry| entry.name)
+                    .filter_map(|entry| entry.name.0)
                     .collect();
                 (names, parsed.cut_at)
             })

@@ -68,7 +68,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let start = stats.start_time.as_deref().and_then(|start| input.time(start));
         report.widen(start, stats.duration.and_then(time::duration_ms));
         if cut_at.is_none() {
-            report.check_header(input.name, stats.unexpected);
+            report.check_header(input.name, *stats.unexpected);
         }
     }
     if never_started > 0 {
@@ -82,7 +82,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 
 fn shard(config: &Config) -> Option<ShardIndex> {
     let shard = config.shard.as_ref()?;
-    let index = shard.current?;
+    let index = (*shard.current)?;
     Some(ShardIndex {
         index,
         total: shard.total.filter(|total| *total >= index),
