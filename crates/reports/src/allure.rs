@@ -1,7 +1,7 @@
 //! Allure results: one file per attempt.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     run::RunState,
     stable_name::stable_name,
     test::{ShownAs, TestName},
@@ -21,11 +21,7 @@ use crate::{
 
 /// Reads the report of one attempt, and the key that the attempts of its test share.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
-    let shape = Shape {
-        format: "Allure result",
-        key: "uuid",
-        array_key: "",
-    };
+    let shape = Shape::of_list("Allure result", "uuid").with_lists("");
     let result = json::parse::<TestResult>(input, shape)?.value;
     let mut report = Report::empty(Format::Allure);
     let attempt = result.attempt(input);
@@ -139,7 +135,7 @@ impl TestResult {
                 AttemptStatus::Failed
                     if errors.is_empty() && self.label("framework") == Some("playwright") =>
                 {
-                    (AttemptStatus::Failed, vec![missing_error()])
+                    (AttemptStatus::Failed, vec![failure::error_saying(MISSING_ERROR)])
                 }
                 AttemptStatus::Failed => (failure::status(&errors), errors),
                 AttemptStatus::TimedOut => (AttemptStatus::TimedOut, errors),
@@ -298,14 +294,8 @@ impl TestResult {
 
 /// The error for a Playwright failure without one. Allure reports an interruption as a failure and has no status for an
 /// unexpected pass.
-fn missing_error() -> ErrorDetail {
-    const MESSAGE: &str =
-        "the report tells no error: the test was interrupted, or passed although it was expected to fail";
-    ErrorDetail {
-        message: Some(MESSAGE.to_owned()),
-        ..ErrorDetail::default()
-    }
-}
+const MISSING_ERROR: &str =
+    "the report tells no error: the test was interrupted, or passed although it was expected to fail";
 
 /// The file and the titles of a test.
 struct FileAndTitles {

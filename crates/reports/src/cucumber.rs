@@ -20,11 +20,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Cucumber JSON",
-        key: "elements",
-        array_key: "elements",
-    };
+    let shape = Shape::of_list("Cucumber JSON", "elements");
     let parsed = json::parse_list::<Feature>(input, shape)?;
     let mut features = parsed.value;
     if let Some(line) = parsed.cut_at

@@ -47,6 +47,14 @@ impl Input<'_> {
     }
 }
 
+/// An error with a message alone.
+pub(crate) fn error_saying(message: impl Into<String>) -> ErrorDetail {
+    ErrorDetail {
+        message: Some(message.into()),
+        ..ErrorDetail::default()
+    }
+}
+
 /// An error outside of tests, after the name of what failed.
 pub(crate) fn error_of(name: &str, error: ErrorDetail) -> ErrorDetail {
     let message = error.message.as_deref().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The input of every format's reader: the decoded text of one file and the known facts of the checkout.
 
-use crate::{files::KnownFiles, notes::Notes, paths, report::ReadError};
+use crate::{files::KnownFiles, limits, notes::Notes, paths, report::ReadError};
 
 /// One decoded file of an import.
 #[derive(Debug, Clone, Copy)]
@@ -68,5 +68,17 @@ impl<'a> Input<'a> {
             format,
             problem: problem.into(),
         }
+    }
+
+    /// Fails if the tests that were read up to a line are more than the limit.
+    pub(crate) fn check_tests(&self, tests: usize, line: usize) -> Result<(), ReadError> {
+        if tests <= limits::TESTS {
+            return Ok(());
+        }
+        Err(ReadError::TooLarge {
+            file: self.name.to_owned(),
+            what: "the number of tests",
+            limit: format!("{} (line {line})", limits::TESTS),
+        })
     }
 }

@@ -34,11 +34,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 }
 
 fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Karate feature",
-        key: "scenarioResults",
-        array_key: "scenarioResults",
-    };
+    let shape = Shape::of_list("Karate feature", "scenarioResults");
     let parsed = json::parse::<Feature>(input, shape)?;
     let feature = parsed.value;
     let path = [&feature.prefixed_path, &feature.relative_path]
@@ -84,11 +80,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
 
 /// The summary omits the scenarios, so each feature is a test.
 fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Karate summary",
-        key: "featureSummary",
-        array_key: "featureSummary",
-    };
+    let shape = Shape::of_list("Karate summary", "featureSummary");
     let parsed = json::parse::<Summary>(input, shape)?;
     let mut report = Report::empty(Format::Karate);
     let mut tests = Collector::default();
@@ -112,12 +104,8 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         } else {
             AttemptStatus::Passed
         };
-        let error = ErrorDetail {
-            message: Some(format!(
-                "{failed} of {all} scenarios failed. The summary does not say which."
-            )),
-            ..ErrorDetail::default()
-        };
+        let message = format!("{failed} of {all} scenarios failed. The summary does not say which.");
+        let error = failure::error_saying(message);
         let duration = feature.duration_millis.and_then(time::duration_ms);
         tests.add(test, vec![failure::attempt(status, vec![error], duration, None)]);
     }

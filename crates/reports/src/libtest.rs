@@ -131,10 +131,8 @@ impl Run {
                 "A test program ended before its tests did. These were running: {}",
                 list.join(", ")
             );
-            self.errors.push(ErrorDetail {
-                message: text::message(&message),
-                ..ErrorDetail::default()
-            });
+            self.errors
+                .extend(text::message(&message).map(failure::error_saying));
         }
     }
 }

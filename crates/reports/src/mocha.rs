@@ -23,11 +23,7 @@ use crate::{
 
 /// Reads the report of a run by Mocha's reporter `json`.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Mocha JSON",
-        key: "stats",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("Mocha JSON", "stats").with_lists("tests");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Mocha);
@@ -105,11 +101,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 
 /// Reads mochawesome's report of a run.
 pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "mochawesome JSON",
-        key: "results",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("mochawesome JSON", "results").with_lists("tests");
     let parsed = json::parse::<AwesomeRun>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Mochawesome);

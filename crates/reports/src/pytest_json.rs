@@ -19,11 +19,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "pytest-json-report",
-        key: "exitcode",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("pytest-json-report", "exitcode").with_lists("tests");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::PytestJson);

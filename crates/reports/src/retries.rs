@@ -10,12 +10,13 @@ use std::{
 };
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     execution::Executions,
 };
 
 use crate::{
     collect::LocatedTest,
+    failure::error_saying,
     report::{Report, ReportedTest},
     text,
 };
@@ -326,12 +327,9 @@ fn is_teardown(attempts: &[Attempt]) -> bool {
 fn fail(attempts: &mut [Attempt]) {
     if let Some(last) = attempts.last_mut() {
         last.status = AttemptStatus::Failed;
-        last.errors.push(ErrorDetail {
-            message: Some(
-                "failed and was run again; the report does not tell the error of this attempt".to_owned(),
-            ),
-            ..ErrorDetail::default()
-        });
+        last.errors.push(error_saying(
+            "failed and was run again; the report does not tell the error of this attempt",
+        ));
     }
 }
 

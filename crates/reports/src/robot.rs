@@ -18,7 +18,7 @@ use crate::{
     input::Input,
     limits, memory, outcome,
     report::{Format, Report},
-    text,
+    text::{self, pattern},
     xml::{Document, Tag, append},
 };
 
@@ -335,11 +335,6 @@ fn merged_attempts(message: &str) -> Vec<(String, String)> {
 static MERGED_STATUS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:New|Old) status:(?:</span>)?\s*(?:<[^>]*>)?\s*(PASS|FAIL|SKIP|NOT RUN)"));
 static MERGED_MESSAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:New|Old) message:(?:</span>)?\s?"));
-
-pub(crate) fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
-    Regex::new(text).expect("a valid pattern")
-}
 
 /// `20261123 11:52:55.940`, the format until version 6, or ISO 8601.
 fn parse_time(input: &Input<'_>, text: &str) -> Option<Timestamp> {

@@ -15,11 +15,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "RSpec JSON",
-        key: "examples",
-        array_key: "examples",
-    };
+    let shape = Shape::of_list("RSpec JSON", "examples");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Rspec);

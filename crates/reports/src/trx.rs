@@ -10,6 +10,7 @@ use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 use crate::{
     attempt_output::Collected,
     collect::{Collector, LocatedTest},
+    failure,
     input::Input,
     junit::names,
     limits, memory, outcome,
@@ -212,12 +213,7 @@ impl<'a> Document<'a> for Run<'a> {
             });
         }
         let notices = self.notices.iter().take(limits::REPORT_ERRORS);
-        let errors = notices.filter_map(|notice| {
-            Some(ErrorDetail {
-                message: Some(text::message(notice)?),
-                ..ErrorDetail::default()
-            })
-        });
+        let errors = notices.filter_map(|notice| text::message(notice).map(failure::error_saying));
         let mut report = Report {
             started_at: input.time(&self.started_at),
             finished_at: input.time(&self.finished_at),

@@ -27,11 +27,7 @@ use crate::{
 
 /// The report of one run or shard.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "CTRF",
-        key: "results",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("CTRF", "results").with_lists("tests");
     let parsed = json::parse::<File>(input, shape)?;
     let results = parsed.value.results.unwrap_or_default();
     let dialect = Dialect::of(results.tool.as_ref().and_then(|tool| tool.name.as_deref()));

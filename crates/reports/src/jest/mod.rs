@@ -24,11 +24,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Jest JSON",
-        key: "testResults",
-        array_key: "testResults",
-    };
+    let shape = Shape::of_list("Jest JSON", "testResults");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     // Only Jest counts these.
@@ -104,17 +100,10 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
         column: None,
     });
     let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
-        error_of_message("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
+        failure::error_saying("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
     });
     error.location = error.location.or(whole);
     Some(error)
-}
-
-fn error_of_message(message: &str) -> ErrorDetail {
-    ErrorDetail {
-        message: Some(message.to_owned()),
-        ..ErrorDetail::default()
-    }
 }
 
 /// The status of the final attempt.

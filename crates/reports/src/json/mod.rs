@@ -36,10 +36,26 @@ pub(crate) struct Shape {
     /// The format's name in messages.
     pub(crate) format: &'static str,
     /// A key of the outermost object that distinguishes the report from other JSON before it.
-    pub(crate) key: &'static str,
+    key: &'static str,
     /// The key of the arrays whose complete elements are read if the file was cut off. Empty if such a file is an
     /// error.
-    pub(crate) array_key: &'static str,
+    array_key: &'static str,
+}
+
+impl Shape {
+    /// A format with this name whose list of results has the key that distinguishes it.
+    pub(crate) const fn of_list(format: &'static str, key: &'static str) -> Self {
+        Self {
+            format,
+            key,
+            array_key: key,
+        }
+    }
+
+    /// The same with its results in lists of another key.
+    pub(crate) const fn with_lists(self, array_key: &'static str) -> Self {
+        Self { array_key, ..self }
+    }
 }
 
 /// Parses the report in a file. Skips text before it (log lines, a byte-order mark) and after it. Returns the
@@ -214,11 +230,7 @@ mod tests {
         took: Number,
     }
 
-    const SHAPE: Shape = Shape {
-        format: "sample",
-        key: "tests",
-        array_key: "tests",
-    };
+    const SHAPE: Shape = Shape::of_list("sample", "tests");
 
     fn parsed(text: &str) -> Result<(Vec<String>, Option<usize>), String> {
         let input = Input::alone("r.json", text);

@@ -324,13 +324,7 @@ impl<'a> JunitReader<'a> {
         let Some(suite) = self.suites.last() else {
             return Ok(());
         };
-        if self.tests.len() >= limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: self.input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, self.xml.line()),
-            });
-        }
+        self.input.check_tests(self.tests.len() + 1, self.xml.line())?;
         // Every outcome of the case may be an attempt, which names the browser.
         memory::charge(suite.outer_bytes.saturating_mul(1 + self.case.children.len()));
         memory::check(self.input.name)?;

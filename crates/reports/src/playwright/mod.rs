@@ -8,7 +8,7 @@ mod model;
 use std::borrow::Cow;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     recording::ShardIndex,
     run::RunState,
     test::TestName,
@@ -19,6 +19,7 @@ use self::model::{Config, File, Spec, Suite, Test, TestResult};
 use crate::{
     attempt_output::Collected,
     collect::Collector,
+    failure,
     input::Input,
     json::{self, Shape},
     memory, outcome, paths,
@@ -28,11 +29,7 @@ use crate::{
 
 /// The report of one run or shard.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Playwright JSON",
-        key: "suites",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("Playwright JSON", "suites").with_lists("tests");
     let (file, cut_at, another_at) = if is_blob(input.text) {
         let (file, cut_at) = blob::read(input)?;
         (file, cut_at, None)
@@ -216,7 +213,10 @@ impl PlaywrightReader<'_> {
         }
         let (status, errors) = match (expected, raw) {
             ("failed", AttemptStatus::Failed) => (AttemptStatus::Passed, Vec::new()),
-            ("failed", AttemptStatus::Passed) => (AttemptStatus::Failed, vec![unexpected_pass()]),
+            ("failed", AttemptStatus::Passed) => (
+                AttemptStatus::Failed,
+                vec![failure::error_saying(UNEXPECTED_PASS)],
+            ),
             (_, AttemptStatus::Passed | AttemptStatus::Skipped) => (raw, Vec::new()),
             _ => (raw, error::of_result(self.input, result)),
         };
@@ -262,13 +262,6 @@ fn raw_status(input: &Input<'_>, result: &TestResult) -> AttemptStatus {
 /// The error of a test that passed although it was expected to fail.
 pub(crate) const UNEXPECTED_PASS: &str = "expected to fail, but passed";
 
-fn unexpected_pass() -> ErrorDetail {
-    ErrorDetail {
-        message: Some(UNEXPECTED_PASS.to_owned()),
-        ..ErrorDetail::default()
-    }
-}
-
 /// Changes the final attempt if the test's outcome is not Playwright's. Playwright and [`report::outcome`] both ignore
 /// attempts that did not run. A serial group is rerun as a whole, so an attempt may be skipped after one with a result.
 fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
@@ -285,7 +278,7 @@ fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
         }
         Some("unexpected") if last.status == AttemptStatus::Passed => {
             last.status = AttemptStatus::Failed;
-            last.errors = vec![unexpected_pass()];
+            last.errors = vec![failure::error_saying(UNEXPECTED_PASS)];
         }
         _ => {}
     }

@@ -11,7 +11,7 @@ use crate::{
     attempt_output::Collected,
     input::Input,
     limits, memory, paths,
-    robot::pattern,
+    text::pattern,
     xml::{Tag, append, decode},
 };
 

@@ -92,13 +92,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
             counted = results;
         }
         memory::check(input.name)?;
-        if results > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, xml.line()),
-            });
-        }
+        input.check_tests(results, xml.line())?;
     };
     if roots == 0 {
         let problem = format!("expected {} as the root, found no whole element", expected::<D>());
