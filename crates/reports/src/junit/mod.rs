@@ -193,9 +193,8 @@ impl<'a> JunitReader<'a> {
                 _ => ElementKind::Other,
             },
             Some(ElementKind::Properties) => {
-                let value = |name: &str| tag.attribute(name).unwrap_or_default();
                 if let Some(suite) = self.suites.last_mut() {
-                    suite.property(&value("name"), &value("value"));
+                    suite.property(&tag.value("name"), &tag.value("value"));
                 }
                 ElementKind::Other
             }
@@ -258,23 +257,13 @@ impl<'a> JunitReader<'a> {
     fn text(&mut self, text: Cow<'a, str>) {
         // Text in markup belongs to the innermost element that is not markup.
         let innermost = self.open.iter().rev().find(|open| **open != ElementKind::Markup);
-        match innermost {
+        let target = match innermost {
             Some(ElementKind::Child | ElementKind::SuiteError) => {
-                if let Some(child) = &mut self.child {
-                    append(&mut child.text, text);
-                }
+                self.child.as_mut().map(|child| &mut child.text)
             }
-            Some(ElementKind::Stack) => {
-                if let Some(child) = &mut self.child {
-                    append(&mut child.stack, text);
-                }
-            }
-            Some(ElementKind::Output) => {
-                append(&mut self.case.output, text);
-            }
-            Some(ElementKind::Console) => {
-                append(&mut self.case.console, text);
-            }
+            Some(ElementKind::Stack) => self.child.as_mut().map(|child| &mut child.stack),
+            Some(ElementKind::Output) => Some(&mut self.case.output),
+            Some(ElementKind::Console) => Some(&mut self.case.console),
             Some(
                 ElementKind::Suite
                 | ElementKind::Properties
@@ -282,8 +271,9 @@ impl<'a> JunitReader<'a> {
                 | ElementKind::Markup
                 | ElementKind::Other,
             )
-            | None => {}
-        }
+            | None => None,
+        };
+        append(target, text);
     }
 
     fn end_element(&mut self, closed: ElementKind) -> Result<(), ReadError> {

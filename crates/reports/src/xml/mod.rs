@@ -75,6 +75,11 @@ impl<'a> Tag<'a, '_> {
             .find(|(key, _)| *key == name)
             .map(|(_, value)| decode(value))
     }
+
+    /// The same; empty without the attribute.
+    pub(crate) fn value(&self, name: &str) -> Cow<'a, str> {
+        self.attribute(name).unwrap_or_default()
+    }
 }
 
 impl<'a> Xml<'a> {
