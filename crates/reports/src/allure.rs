@@ -143,16 +143,10 @@ impl TestResult {
                 status @ (AttemptStatus::Passed | AttemptStatus::Skipped) => (status, Vec::new()),
             },
         };
-        let mut attempt = Attempt {
-            status,
-            duration_ms: duration.and_then(|ms| u64::try_from(ms).ok()),
-            started_at,
-            browser: self.parameter("Project").and_then(text::title),
-            errors,
-            skip_reason: None,
-            output: None,
-        }
-        .skipped_because(message.and_then(text::skip_reason));
+        let duration = duration.and_then(|ms| u64::try_from(ms).ok());
+        let mut attempt = failure::as_reported(status, errors, duration, started_at)
+            .skipped_because(message.and_then(text::skip_reason));
+        attempt.browser = self.parameter("Project").and_then(text::title);
         let mut collected = Collected::default();
         for file in &self.attachments {
             file.collect(input, &mut collected);

@@ -116,10 +116,9 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Catch2);
         let mut tests = Collector::for_results(self.tests.len());
         for test in &self.tests {
-            let file = Some(input.stored_path(&test.file)).filter(|file| !file.is_empty());
             let test_name = TestName {
                 name: text::joined([test.name.trim()]),
-                file_path: file,
+                file_path: input.stored_file(&test.file),
             };
             tests.add(test_name, vec![test.attempt(input)]);
         }

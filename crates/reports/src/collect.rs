@@ -27,12 +27,17 @@ impl LocatedTest {
     pub(crate) fn of_class(input: &Input<'_>, class: &str, name: String) -> Self {
         let known_file = input.known_files.and_then(|files| files.of_dotted(class));
         Self {
-            test: TestName {
-                name,
-                file_path: None,
-            },
+            test: without_file(name),
             found_file: known_file.map(str::to_owned),
         }
+    }
+}
+
+/// A test whose report has no file.
+pub(crate) const fn without_file(name: String) -> TestName {
+    TestName {
+        name,
+        file_path: None,
     }
 }
 

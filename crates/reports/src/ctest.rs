@@ -2,15 +2,12 @@
 
 use std::{borrow::Cow, io::Read as _};
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use flate2::read::ZlibDecoder;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     failure,
     input::Input,
     junit, limits, outcome,
@@ -110,10 +107,7 @@ impl<'a> Document<'a> for Run<'a> {
             } else {
                 path.strip_prefix("./").unwrap_or(path)
             };
-            let test_name = TestName {
-                name: text::joined([folder, name]),
-                file_path: None,
-            };
+            let test_name = without_file(text::joined([folder, name]));
             tests.add(test_name, vec![test.attempt(input)]);
         }
         report.tests = tests.finish();

@@ -242,10 +242,7 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> (Option<String>, Opt
         Some(path) if !path.starts_with('/') => path,
         _ => uri,
     };
-    (
-        Some(input.stored_path(path)).filter(|path| !path.is_empty()),
-        None,
-    )
+    (input.stored_file(path), None)
 }
 
 /// The name of an example of an outline. Examples share the outline's name unless it contains a value. Their number in

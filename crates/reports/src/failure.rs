@@ -77,6 +77,17 @@ pub(crate) fn attempt(
     } else {
         reported_status
     };
+    let errors = if status.is_failure() { errors } else { Vec::new() };
+    as_reported(status, errors, duration_ms, started_at)
+}
+
+/// An attempt with the status and the errors that the report gives it.
+pub(crate) const fn as_reported(
+    status: AttemptStatus,
+    errors: Vec<ErrorDetail>,
+    duration_ms: Option<u64>,
+    started_at: Option<Timestamp>,
+) -> Attempt {
     Attempt {
         status,
         duration_ms,
@@ -84,7 +95,7 @@ pub(crate) fn attempt(
         browser: None,
         skip_reason: None,
         output: None,
-        errors: if status.is_failure() { errors } else { Vec::new() },
+        errors,
     }
 }
 

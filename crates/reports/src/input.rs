@@ -48,6 +48,12 @@ impl<'a> Input<'a> {
         paths::stored(path, self.root)
     }
 
+    /// The same of a path that may be blank, or empty in that form.
+    pub(crate) fn stored_file(&self, path: &str) -> Option<String> {
+        let path = Some(path).filter(|path| !path.trim().is_empty())?;
+        Some(self.stored_path(path)).filter(|path| !path.is_empty())
+    }
+
     /// The error of a file that has the format but is broken, `offset` bytes into the text.
     pub(crate) fn broken_at(
         &self,

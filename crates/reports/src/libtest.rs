@@ -10,7 +10,7 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     events::Events,
     failure,
     input::Input,
@@ -176,10 +176,7 @@ fn parse_name(name: &str) -> (TestName, usize) {
         Some((name, number)) => (name, number.parse().unwrap_or(1_usize)),
         None => (name, 1),
     };
-    let test = TestName {
-        name: text::joined([binary, name]),
-        file_path: None,
-    };
+    let test = without_file(text::joined([binary, name]));
     (test, attempt.saturating_sub(1).min(limits::COUNTED_ATTEMPTS))
 }
 

@@ -149,7 +149,6 @@ const JVM_CLIENTS: &[&str] = &[
 const SUFFIXES: &str = "js|jsx|ts|tsx|mjs|cjs|mts|cts|vue|svelte|py|rb|go|rs|java|kt|kts|scala|groovy|cs|fs|vb|php|c|cc|\
                         cpp|cxx|h|hh|hpp|m|mm|swift|dart|ex|exs|erl|clj|lua|pl|pm|t|sh|bash|bats|jl|hs|robot|feature";
 
-/// Compiles a constant pattern. A test compiles each, because an invalid one would panic.
 /// Python: `File "tests/a.py", line 3, in total`.
 static QUOTED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"File "(?P<file>[^"]+)", line (?P<line>\d{1,9})"#));

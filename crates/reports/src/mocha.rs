@@ -16,7 +16,7 @@ use crate::{
     hooks::{self, Owner},
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome, paths,
+    memory, outcome, paths,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -57,7 +57,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         };
         let duration = test.duration.and_then(time::duration_ms);
         let last = failure::attempt(status, error.into_iter().collect(), duration, None);
-        let file_path = stored_file(input, test.file.as_deref());
+        let file_path = test.file.as_deref().and_then(|file| input.stored_file(file));
         let name = text::joined([test
             .full_title
             .as_deref()
@@ -79,7 +79,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let errors: Vec<_> = hook.err.error(input).into_iter().collect();
         let name = TestName {
             name: text::joined([title]),
-            file_path: stored_file(input, hook.file.as_deref()),
+            file_path: hook.file.as_deref().and_then(|file| input.stored_file(file)),
         };
         let attempt = failure::attempt(AttemptStatus::Failed, errors, None, None);
         if !hooks::add(
@@ -229,6 +229,7 @@ impl Suite {
         let is_not_blank = |file: &&str| !file.trim().is_empty();
         let full_path = self.full_file.as_deref().filter(is_not_blank);
         let file = full_path.or(self.file.as_deref().filter(is_not_blank)).or(file);
+        let file_path = file.and_then(|file| input.stored_file(file));
         let outer_bytes = titles.iter().map(|title| title.len()).sum::<usize>() + file.map_or(0, str::len);
         for test in &self.tests {
             if !memory::charge(outer_bytes) {
@@ -247,7 +248,7 @@ impl Suite {
             let name = test.full_title.0.clone().unwrap_or_else(composed);
             let test_name = TestName {
                 name: text::joined([name.as_str()]),
-                file_path: stored_file(input, file),
+                file_path: file_path.clone(),
             };
             tests.add(test_name, vec![test.attempt(input)]);
         }
@@ -259,7 +260,7 @@ impl Suite {
                 .unwrap_or_default();
             if hook.state.as_deref() == Some("failed") {
                 let details = hook.err.error(input).into_iter().collect();
-                self.add_hook(tests, errors, title, stored_file(input, file), details);
+                self.add_hook(tests, errors, title, file_path.clone(), details);
             }
         }
         for suite in &self.suites {
@@ -360,16 +361,8 @@ fn collect(context: &Value, title: Option<&str>, input: &Input<'_>, collected: &
 
 /// The attempts of a test. Mocha reports only the number of retries before the last attempt.
 fn with_retries(last: Attempt, retries: Option<f64>) -> Vec<Attempt> {
-    let retries = retries
-        .and_then(time::duration_ms)
-        .and_then(|count| usize::try_from(count).ok())
-        .unwrap_or(0)
-        .min(limits::COUNTED_ATTEMPTS);
-    let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
+    let retries = retries.and_then(time::counted_attempts);
+    let earlier =
+        (0..retries.unwrap_or(0)).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
     earlier.chain([last]).collect()
-}
-
-fn stored_file(input: &Input<'_>, file: Option<&str>) -> Option<String> {
-    let file = file.filter(|file| !file.trim().is_empty())?;
-    Some(input.stored_path(file)).filter(|file| !file.is_empty())
 }

@@ -137,10 +137,9 @@ impl Test {
             .chain(titles)
             .collect::<Vec<_>>()
             .join(".");
-        let file_path = (!file.is_empty()).then(|| input.stored_path(file));
         TestName {
             name: text::joined([class.as_str(), function.as_str()]),
-            file_path: file_path.filter(|path| !path.is_empty()),
+            file_path: input.stored_file(file),
         }
     }
 

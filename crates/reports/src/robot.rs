@@ -180,7 +180,7 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Robot);
         let mut tests = Collector::for_results(self.tests.len());
         for mut test in self.tests {
-            let file = test.file(input);
+            let file = input.stored_file(&test.suite.source);
             let mut attempts = test.attempts(input, file.as_deref());
             if let Some(last) = attempts.last_mut() {
                 std::mem::take(&mut test.log).collected(input).give_to(last);
@@ -216,15 +216,10 @@ impl<'a> Run<'a> {
 }
 
 impl Test<'_> {
-    fn file(&self, input: &Input<'_>) -> Option<String> {
-        let source = &*self.suite.source;
-        (!source.trim().is_empty()).then(|| input.stored_path(source))
-    }
-
     fn name(&self, file: Option<String>) -> TestName {
         TestName {
             name: text::joined([&*self.suite.lead, &*self.name]),
-            file_path: file.filter(|file| !file.is_empty()),
+            file_path: file,
         }
     }
 

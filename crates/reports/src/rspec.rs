@@ -89,13 +89,12 @@ impl Example {
             .or(self.description.as_deref())
             .unwrap_or_default();
         let path = self.file_path.as_deref().unwrap_or_default();
-        let file = (!path.is_empty()).then(|| input.stored_path(path));
         // RspecJunitFormatter writes the class in this form.
         let class = path.trim_start_matches("./").replace('/', ".");
         let class = class.strip_suffix(".rb").unwrap_or(&class);
         TestName {
             name: text::joined([class, name]),
-            file_path: file.filter(|file| !file.is_empty()),
+            file_path: input.stored_file(path),
         }
     }
 

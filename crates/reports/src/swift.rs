@@ -11,7 +11,7 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     events::Events,
     failure, hooks,
     input::Input,
@@ -207,10 +207,10 @@ impl Run {
     }
 
     fn named(&self, id: &str) -> TestName {
-        self.functions.get(id).cloned().unwrap_or_else(|| TestName {
-            name: text::joined([id]),
-            file_path: None,
-        })
+        self.functions
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| without_file(text::joined([id])))
     }
 }
 
@@ -286,6 +286,6 @@ impl Payload {
 impl SourceLocation {
     fn file(&self, input: &Input<'_>) -> Option<String> {
         let path = self.file.as_deref().or(self.old_file.as_deref())?;
-        Some(input.stored_path(path)).filter(|path| !path.is_empty())
+        input.stored_file(path)
     }
 }

@@ -223,20 +223,14 @@ impl Method<'_> {
             .collect();
         let timed_out = self.exception.ends_with("ThreadTimeoutException")
             || failure::status(&errors) == AttemptStatus::TimedOut;
-        Attempt {
-            status: if status == AttemptStatus::Failed && timed_out {
-                AttemptStatus::TimedOut
-            } else {
-                status
-            },
-            duration_ms: self.duration.trim().parse().ok().and_then(time::duration_ms),
-            started_at: input.time(&self.started_at),
-            browser: None,
-            errors,
-            skip_reason: None,
-            output: None,
-        }
-        .skipped_because(text::skip_reason(&self.message))
+        let status = if status == AttemptStatus::Failed && timed_out {
+            AttemptStatus::TimedOut
+        } else {
+            status
+        };
+        let duration = self.duration.trim().parse().ok().and_then(time::duration_ms);
+        failure::as_reported(status, errors, duration, input.time(&self.started_at))
+            .skipped_because(text::skip_reason(&self.message))
     }
 
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {

@@ -227,16 +227,9 @@ impl TestResult<'_> {
         } else {
             Vec::new()
         };
-        let mut attempt = Attempt {
-            status,
-            duration_ms: duration_ms(&self.duration),
-            started_at: input.time(&self.start),
-            browser: None,
-            errors,
-            skip_reason: None,
-            output: None,
-        }
-        .skipped_because(text::skip_reason(&self.message));
+        let (duration, start) = (duration_ms(&self.duration), input.time(&self.start));
+        let mut attempt = failure::as_reported(status, errors, duration, start)
+            .skipped_because(text::skip_reason(&self.message));
         let mut collected = Collected::default();
         for file in &self.files {
             let file = file.replace('\\', "/");

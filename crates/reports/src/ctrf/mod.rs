@@ -19,7 +19,7 @@ use crate::{
     failure, hooks,
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome,
+    memory, outcome,
     report::{Format, ReadError, Report},
     retries::{RepeatedResult, Retries, Tool},
     text, time,
@@ -148,14 +148,9 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
         .iter()
         .map(String::as_str)
         .chain(std::iter::once(own.unwrap_or(title)));
-    let file_path = test
-        .file_path
-        .as_deref()
-        .filter(|path| !path.trim().is_empty())
-        .map(|path| input.stored_path(path));
     TestName {
         name: text::joined(parts),
-        file_path,
+        file_path: test.file_path.as_deref().and_then(|path| input.stored_file(path)),
     }
 }
 
@@ -174,24 +169,11 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
         .collect();
     if attempts.is_empty() && !last.status.is_skip() {
         // Most reporters write only the number of retries. Only a failed test is retried.
-        let retries = test
-            .retries
-            .and_then(time::duration_ms)
-            .and_then(|count| usize::try_from(count).ok());
+        let retries = test.retries.and_then(time::counted_attempts);
         let flaky = test.flaky == Some(true) && last.status == AttemptStatus::Passed;
-        let count = retries
-            .unwrap_or(0)
-            .max(usize::from(flaky))
-            .min(limits::COUNTED_ATTEMPTS);
-        let failed = Attempt {
-            status: AttemptStatus::Failed,
-            duration_ms: None,
-            started_at: None,
-            browser: browser.clone(),
-            skip_reason: None,
-            output: None,
-            errors: Vec::new(),
-        };
+        let count = retries.unwrap_or(0).max(usize::from(flaky));
+        let mut failed = failure::as_reported(AttemptStatus::Failed, Vec::new(), None, None);
+        failed.browser.clone_from(browser);
         attempts.resize(count, failed);
     }
     attempts.push(last);
@@ -207,19 +189,12 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
     let status = status(input, test, error.as_ref());
     let may_have_error = status.is_failure() || status == AttemptStatus::Interrupted;
     let start = test.start.and_then(time::from_epoch);
-    let mut attempt = Attempt {
-        status,
-        duration_ms: test
-            .duration
-            .and_then(time::duration_ms)
-            .or_else(|| milliseconds_between(start, *test.stop)),
-        started_at: start,
-        browser: browser.clone(),
-        errors: error.into_iter().filter(|_| may_have_error).collect(),
-        skip_reason: None,
-        output: None,
-    }
-    .skipped_because(test.message.as_deref().and_then(text::skip_reason));
+    let duration = test.duration.and_then(time::duration_ms);
+    let duration = duration.or_else(|| milliseconds_between(start, *test.stop));
+    let errors = error.into_iter().filter(|_| may_have_error).collect();
+    let mut attempt = failure::as_reported(status, errors, duration, start)
+        .skipped_because(test.message.as_deref().and_then(text::skip_reason));
+    attempt.browser.clone_from(browser);
     let mut collected = Collected::default();
     for file in test.attachments.iter() {
         let (name, kind) = (file.name.as_deref(), file.content_type.as_deref());

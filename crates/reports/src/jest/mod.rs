@@ -38,11 +38,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     for file in &run.test_results {
         report.widen(file.start_time.and_then(time::from_epoch), None);
         report.widen(file.end_time.and_then(time::from_epoch), None);
-        let file_path = file
-            .name
-            .as_deref()
-            .filter(|name| !name.trim().is_empty())
-            .map(|name| input.stored_path(name));
+        let file_path = file.name.as_deref().and_then(|name| input.stored_file(name));
         // jest-junit adds a nameless test for a file that failed to load. Other reporters then write it, too.
         let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
@@ -122,15 +118,7 @@ fn final_status(input: &Input<'_>, test: &Assertion) -> FinalStatus {
 }
 
 fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
-    Attempt {
-        status,
-        duration_ms: None,
-        started_at: None,
-        browser: None,
-        skip_reason: None,
-        output: None,
-        errors,
-    }
+    failure::as_reported(status, errors, None, None)
 }
 
 fn failed(errors: Vec<ErrorDetail>) -> Attempt {

@@ -82,23 +82,7 @@ impl Dialect {
 
     /// Whether the tool of a suite writes UTC without saying so. Most tools that leave out the zone write local time.
     pub(super) fn writes_utc(self, tag: &Tag<'_, '_>) -> bool {
-        match self {
-            Self::Jest | Self::Mocha | Self::Gradle => true,
-            // Karma.
-            Self::Other => begins_with(tag, "name package timestamp id hostname"),
-            Self::Playwright
-            | Self::Vitest
-            | Self::Pytest
-            | Self::Surefire
-            | Self::Nextest
-            | Self::Gotestsum
-            | Self::GoJunitReport
-            | Self::NodeTest
-            | Self::Prove
-            | Self::Robot
-            | Self::Xcbeautify
-            | Self::Ctest => false,
-        }
+        matches!(self, Self::Jest | Self::Mocha | Self::Gradle) || (self == Self::Other && is_of_karma(tag))
     }
 
     /// The tool that wrote a case, if only the case shows it.
@@ -208,6 +192,10 @@ const CONSTANTS: &[&str] = &[
     "unittest",
     "vitest tests",
 ];
+
+fn is_of_karma(tag: &Tag<'_, '_>) -> bool {
+    begins_with(tag, "name package timestamp id hostname")
+}
 
 /// Whether a tag begins with these attributes.
 fn begins_with(tag: &Tag<'_, '_>, order: &str) -> bool {

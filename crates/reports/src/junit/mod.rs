@@ -20,7 +20,6 @@ use std::borrow::Cow;
 
 use assay_domain::{
     attempt::{Attempt, ErrorDetail},
-    recording::RunContext,
     run::RunState,
 };
 
@@ -478,13 +477,8 @@ impl<'a> JunitReader<'a> {
             ));
         }
         Ok(Report {
-            format: Format::Junit,
-            context: RunContext::default(),
-            run_key: None,
-            shard: None,
             started_at: self.span.started_at(),
             finished_at: self.span.finished_at(),
-            duration_ms: None,
             state: if self.cut_off || self.pytest_interrupted || self.is_cut_short {
                 RunState::Interrupted
             } else {
@@ -493,6 +487,7 @@ impl<'a> JunitReader<'a> {
             errors,
             tests,
             warnings,
+            ..Report::empty(Format::Junit)
         })
     }
 }

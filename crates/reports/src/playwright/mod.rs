@@ -167,16 +167,8 @@ impl PlaywrightReader<'_> {
             if expected != "skipped" {
                 self.report.state = RunState::Interrupted;
             }
-            let status = AttemptStatus::Skipped;
-            return vec![Attempt {
-                status,
-                duration_ms: None,
-                started_at: None,
-                browser,
-                skip_reason: None,
-                output: None,
-                errors: Vec::new(),
-            }];
+            let attempt = failure::as_reported(AttemptStatus::Skipped, Vec::new(), None, None);
+            return vec![Attempt { browser, ..attempt }];
         }
         let browser_bytes = browser.as_ref().map_or(0, String::len);
         if !memory::charge(browser_bytes.saturating_mul(test.results.len())) {
@@ -220,15 +212,8 @@ impl PlaywrightReader<'_> {
             (_, AttemptStatus::Passed | AttemptStatus::Skipped) => (raw, Vec::new()),
             _ => (raw, error::of_result(self.input, result)),
         };
-        let mut attempt = Attempt {
-            status,
-            duration_ms,
-            started_at,
-            browser,
-            skip_reason: None,
-            output: None,
-            errors,
-        };
+        let mut attempt = failure::as_reported(status, errors, duration_ms, started_at);
+        attempt.browser = browser;
         self.output(result).give_to(&mut attempt);
         attempt
     }

@@ -120,7 +120,6 @@ static MARK: LazyLock<Regex> =
 /// `TestResults/Retries/1`, where Microsoft's test platform writes attempts into files of other names.
 static FOLDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(.*?/?)Retries/(\d{1,4})$"));
 
-/// Compiles a constant pattern. A test compiles each, because an invalid one would panic.
 #[cfg(test)]
 mod tests {
     use super::*;
