@@ -103,18 +103,8 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
 }
 
 /// The status of the final attempt.
-enum FinalStatus {
-    Passed,
-    Failed,
-    NotRun,
-}
-
-fn final_status(input: &Input<'_>, test: &Assertion) -> FinalStatus {
-    match input.status(outcome::JEST, test.status.as_deref().unwrap_or_default()) {
-        AttemptStatus::Passed => FinalStatus::Passed,
-        AttemptStatus::Failed | AttemptStatus::TimedOut => FinalStatus::Failed,
-        AttemptStatus::Skipped | AttemptStatus::Interrupted => FinalStatus::NotRun,
-    }
+fn final_status(input: &Input<'_>, test: &Assertion) -> AttemptStatus {
+    input.status(outcome::JEST, test.status.as_deref().unwrap_or_default())
 }
 
 fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
@@ -151,9 +141,9 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
         })
         .collect();
     let last = match final_status(input, test) {
-        FinalStatus::Passed => attempt(AttemptStatus::Passed, Vec::new()),
-        FinalStatus::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
-        FinalStatus::Failed => {
+        AttemptStatus::Passed => attempt(AttemptStatus::Passed, Vec::new()),
+        AttemptStatus::Skipped | AttemptStatus::Interrupted => attempt(AttemptStatus::Skipped, Vec::new()),
+        AttemptStatus::Failed | AttemptStatus::TimedOut => {
             let sections = sections.of_test(test);
             let errors = test
                 .failure_messages
@@ -243,17 +233,19 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     let failed_attempts = vitest::attempts(errors).into_iter();
     let mut attempts: Vec<Attempt> = failed_attempts.map(vitest_failed).collect();
     match final_status(input, test) {
-        FinalStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
+        AttemptStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
         // The messages of a skipped test are its reasons, not errors.
-        FinalStatus::NotRun => {
+        AttemptStatus::Skipped | AttemptStatus::Interrupted => {
             let reason = test
                 .failure_messages
                 .iter()
                 .find_map(|message| text::skip_reason(message));
             attempts = vec![attempt(AttemptStatus::Skipped, Vec::new()).skipped_because(reason)];
         }
-        FinalStatus::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
-        FinalStatus::Failed => {}
+        AttemptStatus::Failed | AttemptStatus::TimedOut if attempts.is_empty() => {
+            attempts.push(failed(Vec::new()))
+        }
+        AttemptStatus::Failed | AttemptStatus::TimedOut => {}
     }
     if let Some(last) = attempts.pop() {
         attempts.push(timed(last, test));

@@ -4,7 +4,7 @@ use super::{case::Case, suite::Suite};
 use crate::xml::Tag;
 
 /// A tool whose files need their own rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// Playwright's JUnit reporter: the project is the host name, the file is the class name.
     Playwright,
@@ -37,6 +37,7 @@ pub(super) enum Dialect {
     /// xcbeautify, whose suites have no time.
     Xcbeautify,
     /// Any other tool.
+    #[default]
     Other,
 }
 
