@@ -12,6 +12,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{ReportedTest, outcome},
+    retries::failed,
 };
 
 /// A test with the file that was found for it in the checkout.
@@ -83,8 +84,7 @@ impl Collector {
     pub(crate) fn add(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, latest, attempts| {
             let is_timed = attempts.iter().any(|attempt| attempt.duration_ms > Some(0));
-            let has_failed = attempts.last().is_some_and(|last| last.status.is_failure());
-            (!is_timed || !has_failed || *latest != attempts).then_some(attempts)
+            (!is_timed || !failed(&attempts) || *latest != attempts).then_some(attempts)
         });
     }
 

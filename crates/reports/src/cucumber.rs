@@ -179,7 +179,7 @@ impl Feature {
             let may_retry = tool == Tool::Behave || element.is_of_ruby();
             if last.is_some_and(|last| last == (id, line) && line.is_some() && may_retry)
                 && let Some((_, attempts)) = executions.last_mut()
-                && attempts.last().is_some_and(|last| last.status.is_failure())
+                && retries::failed(attempts)
             {
                 attempts.push(attempt);
                 continue;

@@ -115,15 +115,8 @@ impl Run {
         self.ended.clear();
         for name in &running {
             let (test, _) = parse_name(name);
-            self.tests.add(
-                test,
-                vec![failure::attempt(
-                    AttemptStatus::Interrupted,
-                    Vec::new(),
-                    None,
-                    None,
-                )],
-            );
+            let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
+            self.tests.add(test, vec![attempt]);
         }
         if self.errors.len() < limits::REPORT_ERRORS {
             let list: Vec<&str> = running.iter().take(limits::ERRORS).map(String::as_str).collect();

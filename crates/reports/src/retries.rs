@@ -218,7 +218,8 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-fn failed(attempts: &[Attempt]) -> bool {
+/// Whether the last attempt of an execution failed.
+pub(crate) fn failed(attempts: &[Attempt]) -> bool {
     attempts.last().is_some_and(|last| last.status.is_failure())
 }
 

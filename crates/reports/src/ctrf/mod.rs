@@ -21,7 +21,7 @@ use crate::{
     json::{self, Shape},
     memory, outcome,
     report::{Format, ReadError, Report},
-    retries::{RepeatedResult, Retries, Tool},
+    retries::{RepeatedResult, Retries, Tool, failed},
     text, time,
 };
 
@@ -54,8 +54,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             }
         }
         let name = name(input, test, dialect);
-        let is_failed = attempts.last().is_some_and(|last| last.status.is_failure());
-        if is_failed && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
+        if failed(&attempts) && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
             continue;
         }
         if dialect == Dialect::JunitToCtrf {

@@ -36,6 +36,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{Format, ReadError, Report},
+    retries,
     xml::{Node, Xml, append, cut_before_first_test, hold_copies},
 };
 
@@ -347,7 +348,7 @@ impl<'a> JunitReader<'a> {
             collected.console(&self.input, &self.case.console);
             collected.give_to(failed);
         }
-        let failed = execution.last().is_some_and(|last| last.status.is_failure());
+        let failed = retries::failed(&execution);
         let failures = self.case.failures().max(usize::from(failed));
         let subject = set_up::subject(dialect, suite, &mut self.case, failed);
         let is_hook = match subject {
