@@ -28,23 +28,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let run = parsed.value;
     let mut report = Report::empty(Format::Mocha);
     run.stats.widen(input, &mut report);
-    // Tests of one title may have several outcomes, so each entry of a list stands for one test.
-    let count = |tests: &mut dyn Iterator<Item = &PlainTest>| {
-        let mut counts: HashMap<(String, String), u32> = HashMap::new();
-        for (title, file) in tests.map(PlainTest::identity) {
-            *counts.entry((title.to_owned(), file.to_owned())).or_default() += 1;
-        }
-        counts
-    };
-    let take = |counts: &mut HashMap<(String, String), u32>, test: &PlainTest| {
-        let (title, file) = test.identity();
-        let count = counts.get_mut(&(title.to_owned(), file.to_owned()));
-        count.is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
-    };
-    let mut pending = count(&mut run.pending.iter());
+    let mut pending = count(run.pending.iter());
     // The error of a thrown value that is no `Error` may be empty.
     let without_error = |test: &&PlainTest| test.err.error(input).is_none();
-    let mut failed = count(&mut run.failures.iter().filter(without_error));
+    let mut failed = count(run.failures.iter().filter(without_error));
     let mut tests = Collector::for_results(run.tests.len());
     for test in &run.tests {
         let error = test.err.error(input);
@@ -58,11 +45,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let duration = test.duration.and_then(time::duration_ms);
         let last = failure::attempt(status, error.into_iter().collect(), duration, None);
         let file_path = test.file.as_deref().and_then(|file| input.stored_file(file));
-        let name = text::joined([test
-            .full_title
-            .as_deref()
-            .or(test.title.as_deref())
-            .unwrap_or_default()]);
+        let (title, _) = test.identity();
+        let name = text::joined([title]);
         tests.add(
             TestName { name, file_path },
             with_retries(last, *test.current_retry),
@@ -81,14 +65,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             name: text::joined([title]),
             file_path: hook.file.as_deref().and_then(|file| input.stored_file(file)),
         };
-        let attempt = failure::attempt(AttemptStatus::Failed, errors, None, None);
-        if !hooks::add(
-            &mut tests,
-            &mut report.errors,
-            &name,
-            std::slice::from_ref(&attempt),
-        ) {
-            hooks::push_error(&mut report.errors, title, attempt.errors);
+        let attempt = [failure::attempt(AttemptStatus::Failed, errors, None, None)];
+        if !hooks::add(&mut tests, &mut report.errors, &name, &attempt) {
+            let errors = attempt.into_iter().flat_map(|attempt| attempt.errors);
+            hooks::push_error(&mut report.errors, title, errors.collect());
         }
     }
     report.tests = tests.finish();
@@ -97,6 +77,22 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
+}
+
+/// The tests of a list by their identity. Tests of one title may have several outcomes, so each entry of a list stands
+/// for one test.
+fn count<'t>(tests: impl Iterator<Item = &'t PlainTest>) -> HashMap<(&'t str, &'t str), u32> {
+    let mut counts = HashMap::new();
+    for identity in tests.map(PlainTest::identity) {
+        *counts.entry(identity).or_default() += 1;
+    }
+    counts
+}
+
+/// Takes a test from a list. Returns whether it was there.
+fn take<'t>(counts: &mut HashMap<(&'t str, &'t str), u32>, test: &'t PlainTest) -> bool {
+    let count = counts.get_mut(&test.identity());
+    count.is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
 }
 
 /// Reads mochawesome's report of a run.
@@ -268,9 +264,7 @@ impl Suite {
         }
         titles.pop();
     }
-}
 
-impl Suite {
     /// Adds the failure of a hook to its test, which may be in a suite inside of the hook's, or to the errors of the run.
     fn add_hook(
         &self,
