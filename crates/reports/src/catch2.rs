@@ -75,15 +75,17 @@ impl<'a> Document<'a> for Run<'a> {
             // With `--success` the passed assertions are listed, too.
             ("Expression", Some(_)) if tag.value("success") == "true" => return false,
             // An exception may be that of an expression.
-            (name, Some(test)) if FAULTS.contains(&name) && !FAULTS.contains(&parent) => {
-                if test.faults.len() <= limits::ERRORS {
-                    test.faults.push(Fault {
-                        macro_name: tag.value("type"),
-                        file: tag.value("filename"),
-                        line: tag.value("line"),
-                        ..Fault::default()
-                    });
-                }
+            (name, Some(test))
+                if FAULTS.contains(&name)
+                    && !FAULTS.contains(&parent)
+                    && test.faults.len() <= limits::ERRORS =>
+            {
+                test.faults.push(Fault {
+                    macro_name: tag.value("type"),
+                    file: tag.value("filename"),
+                    line: tag.value("line"),
+                    ..Fault::default()
+                });
             }
             _ => {}
         }
