@@ -47,7 +47,7 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
             Err(_) => {}
         }
         memory::check(input.name)?;
-        input.check_tests(reader.results(), number + 1)?;
+        input.check_tests(reader.results(), || number + 1)?;
     }
     if events == 0 {
         return Err(input.broken(1, E::FORMAT, "expected an event on each line, found none"));

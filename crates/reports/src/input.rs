@@ -77,14 +77,14 @@ impl<'a> Input<'a> {
     }
 
     /// Fails if the tests that were read up to a line are more than the limit.
-    pub(crate) fn check_tests(&self, tests: usize, line: usize) -> Result<(), ReadError> {
+    pub(crate) fn check_tests(&self, tests: usize, line: impl FnOnce() -> usize) -> Result<(), ReadError> {
         if tests <= limits::TESTS {
             return Ok(());
         }
         Err(ReadError::TooLarge {
             file: self.name.to_owned(),
             what: "the number of tests",
-            limit: format!("{} (line {line})", limits::TESTS),
+            limit: format!("{} (line {})", limits::TESTS, line()),
         })
     }
 }

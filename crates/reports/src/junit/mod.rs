@@ -319,7 +319,7 @@ impl<'a> JunitReader<'a> {
         let Some(suite) = self.suites.last() else {
             return Ok(());
         };
-        self.input.check_tests(self.tests.len() + 1, self.xml.line())?;
+        self.input.check_tests(self.tests.len() + 1, || self.xml.line())?;
         // Every outcome of the case may be an attempt, which names the browser.
         memory::charge(suite.outer_bytes.saturating_mul(1 + self.case.children.len()));
         memory::check(self.input.name)?;

@@ -96,7 +96,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
             counted = results;
         }
         memory::check(input.name)?;
-        input.check_tests(results, xml.line())?;
+        input.check_tests(results, || xml.line())?;
     };
     if roots == 0 {
         let problem = format!("expected {} as the root, found no whole element", expected::<D>());
