@@ -360,6 +360,23 @@ impl Snapshot for StateSnapshot<'_> {
         Ok(history)
     }
 
+    fn each_run(
+        &mut self,
+        (from, to): (Timestamp, Timestamp),
+        each: &mut dyn FnMut(RunObservations, Option<u64>),
+    ) -> Result<(), StoreError> {
+        let (from, to) = self.project.visible_part(from, to);
+        let each = |observed: RunObservations, duration_ms| {
+            if observed.run.started_at <= to {
+                each(observed, duration_ms);
+            }
+        };
+        let joins = observation::each_run(self.connection, self.project.id.0, from, each)
+            .map_err(|error| error.during("reading runs one by one"))?;
+        self.joins = Some(Arc::new(joins));
+        Ok(())
+    }
+
     fn shared_value(
         &mut self,
         key: SharedKey,

@@ -238,6 +238,14 @@ pub trait Snapshot {
     /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
 
+    /// Passes the runs that started within `from..=to` to `each`, oldest first, each with the milliseconds from its start
+    /// to its end if a report has them. The memory does not depend on their number.
+    fn each_run(
+        &mut self,
+        window: (Timestamp, Timestamp),
+        each: &mut dyn FnMut(RunObservations, Option<u64>),
+    ) -> Result<(), StoreError>;
+
     /// A value computed from the runs that started within `from..=to`. A store may return the value that another
     /// request computed for the same key from the same runs. [`shared`] gives it its type.
     fn shared_value(
