@@ -9,6 +9,7 @@ use assay_domain::{
     id::{ProjectId, RunId},
     observation::History,
     owners::OwnerFilter,
+    settings::FlakeBudgetState,
     test::TestName,
     timestamp::Timestamp,
 };
@@ -31,6 +32,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let judge = |history: &History, at| view.engine.verdicts(history, at);
     let answer = health(view.store, &judge, &project, view.now)?;
     let times = durations(view.store, &project, view.now)?;
+    let budget = view.store.settings(&project)?.flake_budget;
     let has_owners = answer
         .owners
         .iter()
@@ -38,6 +40,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { "Health" }
         p { (answer.explanation) "." }
+        @if let Some(FlakeBudgetState { budget, is_exceeded }) = budget {
+            p {
+                "The flake budget of " (words::count(usize::try_from(budget.most).unwrap_or(0), "flaky test")) " is "
+                @if is_exceeded { b { "exceeded" } ". It is met again at " (budget.met_at) "." } @else { "met." }
+            }
+        }
         p.sub { "Weeks begin on Monday in UTC. Each is judged as of its end, the present one as of now." }
         div.panels { (charts(&answer)) }
         section aria-labelledby="weeks" {
@@ -58,6 +66,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         api: vec![
             format!("/projects/{}/health", project.id),
             format!("/projects/{}/durations", project.id),
+            format!("/projects/{}/settings", project.id),
         ],
         project: Some(project),
         tab: Tab::Health,

@@ -41,6 +41,9 @@ diesel::table! {
         edges -> Integer,
         chat_served -> Nullable<Array<Text>>,
         chat_served_at -> Nullable<Timestamptz>,
+        flake_budget -> Nullable<Integer>,
+        flake_budget_met_at -> Nullable<Integer>,
+        is_budget_exceeded -> Bool,
     }
 }
 
@@ -320,6 +323,7 @@ diesel::table! {
         settled -> Nullable<Integer>,
         settled_at -> Nullable<Timestamptz>,
         is_cancelled -> Bool,
+        flaky_tests -> Nullable<Integer>,
     }
 }
 

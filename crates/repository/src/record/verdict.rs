@@ -110,6 +110,10 @@ impl ProjectJudgement {
             history,
             mut rows,
         } = self;
+        let flaky = rows.verdicts.values();
+        let flaky = flaky
+            .filter(|verdict| verdict.status == VerdictStatus::Flaky)
+            .count();
         let mut stored = StoredBlocks::of_project(connection, project)?;
         // Of tests that the project never had, which no judgement stores.
         let unknown = stored.verdicts.split_off(&int(history.tests));
@@ -154,6 +158,7 @@ impl ProjectJudgement {
             },
             changes: &changed_statuses,
             imported: import_changes.run,
+            flaky,
         };
         let edges = JudgedEdges::of(connection, project, &history, now, &judged)?;
         let stored_count = stored.verdicts.len();
