@@ -128,7 +128,7 @@ impl Week {
         let mut suites: BTreeMap<Arc<str>, Vec<(u64, Option<u64>)>> = BTreeMap::new();
         let mut red_before_green = Vec::new();
         for (observed, duration_ms) in runs {
-            let has_failed = has_failed(observed);
+            let has_failed = observed.has_failed();
             figures.runs.total += 1;
             figures.runs.failed += u64::from(has_failed);
             figures.runs.recovered += u64::from(!has_failed && !observed.failures.is_empty());
@@ -190,11 +190,6 @@ impl SuiteWeek {
     }
 }
 
-/// Whether the run failed: a test in the end, or something outside of its tests.
-fn has_failed(observed: &RunObservations) -> bool {
-    observed.ending.failed_outside_tests || observed.failures.iter().any(|failure| !failure.recovered)
-}
-
 /// The state of the stable branch at a time.
 #[derive(Clone)]
 pub(super) struct Branch {
@@ -219,7 +214,7 @@ impl Branch {
     fn run(&mut self, observed: &RunObservations, week: &mut HealthWeek) -> Option<u64> {
         let facts = &observed.run;
         self.pass_time(facts.started_at, week);
-        if has_failed(observed) {
+        if observed.has_failed() {
             self.red_suites
                 .insert(Arc::clone(&facts.variant), facts.started_at);
             self.red.get_or_insert_with(|| RedTime {

@@ -30,7 +30,7 @@ use crate::{
     test_names::TestNames,
     timestamp::Timestamp,
     timing::Timings,
-    verdict::TestVerdict,
+    verdict::{TestVerdict, VerdictStatus},
 };
 
 /// The rows that the check of a request with a read key needs.
@@ -70,6 +70,9 @@ pub trait Store: ReadKeys {
 
     /// The reads of data by the node that answered: the primary first, then each standby that was ever connected to.
     fn reads_by_node(&self) -> Vec<NodeReads>;
+
+    /// The figures of the projects of all organizations that were judged last, at most 100, for the operators' metrics.
+    fn judged_figures(&self) -> Result<Vec<ProjectFigures>, StoreError>;
 
     /// The caller's projects, oldest first.
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError>;
@@ -400,6 +403,25 @@ pub struct RecognisedOutcome {
     pub in_run: TestOutcome,
     /// Of the executions in which the report has an attempt.
     pub own: TestOutcome,
+}
+
+/// The figures of a project's last judgement, over the engine's window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFigures {
+    /// The project.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The tests by verdict.
+    pub tests: [(VerdictStatus, i64); 5],
+    /// The runs.
+    pub runs: i64,
+    /// Those of them that failed.
+    pub failed_runs: i64,
+    /// Milliseconds of failed attempts of the flaky tests.
+    pub flaky_lost_ms: i64,
+    /// Whether the flake budget is exceeded; false without one.
+    pub is_budget_exceeded: bool,
 }
 
 /// The numbers of a store's connections, for its operators.

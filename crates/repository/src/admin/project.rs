@@ -7,7 +7,7 @@ use assay_domain::{
     edge::DROPPED_AFTER_DAYS,
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
-    settings::{Chat, ChatEvent, FlakeBudget, FlakeBudgetState, Repohost, Settings},
+    settings::{Chat, ChatEvent, FlakeBudgetState, Repohost, Settings},
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
 };
@@ -24,6 +24,7 @@ use crate::{
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
     },
+    read::judged_figures::flake_budget,
 };
 
 /// The caller's project of this id.
@@ -119,7 +120,7 @@ fn load(
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
     type Words = Option<Vec<String>>;
-    type Budget = (Option<i32>, Option<i32>, bool);
+    type Budget = (Option<Vec<i32>>, bool);
     type Row = (String, Words, Words, Option<At>, bool, bool, Budget);
     let (stable_branch, events, served, served_at, pr_comments, stable_names, budget): Row = project::table
         .filter(project::id.eq(of.id.0))
@@ -130,11 +131,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             project::chat_served_at,
             project::pr_comments,
             project::stable_names,
-            (
-                project::flake_budget,
-                project::flake_budget_met_at,
-                project::is_budget_exceeded,
-            ),
+            (project::flake_budget, project::is_budget_exceeded),
         ))
         .first(connection)?;
     // Nothing is sent any more after assay-notify was away for as long as messages are kept.
@@ -163,17 +160,11 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             pr_comments_enabled: pr_comments,
         },
         stable_names,
-        flake_budget: flake_budget(budget.0, budget.1).map(|of| FlakeBudgetState {
+        flake_budget: flake_budget(budget.0.as_deref()).map(|of| FlakeBudgetState {
             budget: of,
-            is_exceeded: budget.2,
+            is_exceeded: budget.1,
         }),
     })
-}
-
-/// A stored flake budget.
-pub(crate) fn flake_budget(most: Option<i32>, met_at: Option<i32>) -> Option<FlakeBudget> {
-    let (most, met_at) = most.zip(met_at)?;
-    Some(FlakeBudget { most, met_at })
 }
 
 /// Locks a project against imports and other changes until the transaction ends, and returns its organization; none
@@ -362,10 +353,7 @@ pub(crate) fn change(
     }
     if let Some(budget) = change.flake_budget {
         diesel::update(row())
-            .set((
-                project::flake_budget.eq(budget.map(|budget| budget.most)),
-                project::flake_budget_met_at.eq(budget.map(|budget| budget.met_at)),
-            ))
+            .set(project::flake_budget.eq(budget.map(|budget| vec![budget.most, budget.met_at])))
             .execute(connection)?;
     }
     Ok(())

@@ -41,9 +41,9 @@ diesel::table! {
         edges -> Integer,
         chat_served -> Nullable<Array<Text>>,
         chat_served_at -> Nullable<Timestamptz>,
-        flake_budget -> Nullable<Integer>,
-        flake_budget_met_at -> Nullable<Integer>,
+        flake_budget -> Nullable<Array<Integer>>,
         is_budget_exceeded -> Bool,
+        health -> Nullable<Array<BigInt>>,
     }
 }
 

@@ -147,6 +147,14 @@ fn a_flake_budget_is_exceeded_and_met_once() {
     let exceeded = (ChatEvent::FlakeBudgetExceeded, EdgeSubject::Budget { flaky: 1 });
     assert_eq!(of_budget(&edges(&world)), [exceeded]);
     assert!(state().unwrap().is_exceeded);
+    // The operators' metrics have the same judgement.
+    let figures = world.store.judged_figures().unwrap();
+    let [of] = figures.as_slice() else {
+        panic!("{figures:?}")
+    };
+    assert_eq!((of.runs, of.failed_runs, of.is_budget_exceeded), (4, 1, true));
+    assert_eq!(of.tests.map(|(_, tests)| tests), [0, 0, 1, 1, 0]);
+    assert!(of.tests.contains(&(VerdictStatus::Flaky, 1)));
     // The failure leaves the window.
     let days = 15 * 24 * 60;
     import(

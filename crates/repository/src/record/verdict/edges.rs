@@ -21,12 +21,14 @@ use uuid::Uuid;
 
 use super::flakes::Flakes;
 use crate::{
-    admin::project::flake_budget,
     db::{
         column::{At, int},
         schema::{attempt, edge, project as projects},
     },
-    read::verdict_block::OwnFigures,
+    read::{
+        judged_figures::{Health, flake_budget},
+        verdict_block::OwnFigures,
+    },
 };
 
 /// Most edges of one judgement. A message counts the failed tests of a run itself, so it needs no edge for each.
@@ -77,8 +79,7 @@ pub(super) struct JudgedEdges {
     tests: Vec<TestChange>,
     /// The runs on the stable branch by their numbers.
     stable_runs: BTreeMap<i32, Uuid>,
-    /// The number of flaky tests.
-    flaky: i32,
+    health: Health,
 }
 
 /// The newest run of a suite that counts.
@@ -127,8 +128,7 @@ pub(super) struct JudgedTests<'a> {
     pub(super) changes: &'a [(i32, VerdictStatus, VerdictStatus)],
     /// The run that was imported.
     pub(super) imported: Option<i32>,
-    /// The number of flaky tests in the window.
-    pub(super) flaky: usize,
+    pub(super) health: Health,
 }
 
 impl JudgedTests<'_> {
@@ -257,7 +257,7 @@ impl JudgedEdges {
             tests: candidates.into_iter().filter_map(change).collect(),
             suites: states,
             stable_runs,
-            flaky: int(judged.flaky),
+            health: judged.health,
         })
     }
 
@@ -283,6 +283,7 @@ impl JudgedEdges {
             .set((
                 projects::failed_suites.eq(failed),
                 projects::is_budget_exceeded.eq(self.exceeds_budget(&before)),
+                projects::health.eq(self.health.stored()),
                 projects::judged_signatures.eq(projects::signatures),
                 projects::edges.eq(projects::edges + int(written)),
             ))
@@ -290,10 +291,14 @@ impl JudgedEdges {
         Ok(())
     }
 
+    fn flaky(&self) -> i32 {
+        i32::try_from(self.health.flaky).unwrap_or(i32::MAX)
+    }
+
     fn exceeds_budget(&self, before: &Before) -> bool {
         before
             .budget
-            .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, self.flaky))
+            .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, self.flaky()))
     }
 
     fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &str> {
@@ -331,7 +336,7 @@ impl JudgedEdges {
                 false => ChatEvent::FlakeBudgetMet,
             };
             rows.push(Row {
-                flaky_tests: Some(self.flaky),
+                flaky_tests: Some(self.flaky()),
                 ..Row::of(event, "")
             });
         }
@@ -403,7 +408,7 @@ struct Before {
 
 impl Before {
     fn find(connection: &mut PgConnection, project: Uuid) -> QueryResult<Self> {
-        type Budget = (Option<i32>, Option<i32>, bool);
+        type Budget = (Option<Vec<i32>>, bool);
         type Columns = (
             Option<Vec<String>>,
             Option<At>,
@@ -423,11 +428,7 @@ impl Before {
                     projects::signatures,
                     projects::judged_signatures,
                     projects::edges,
-                    (
-                        projects::flake_budget,
-                        projects::flake_budget_met_at,
-                        projects::is_budget_exceeded,
-                    ),
+                    (projects::flake_budget, projects::is_budget_exceeded),
                 ))
                 .first(connection)?;
         Ok(Self {
@@ -437,8 +438,8 @@ impl Before {
             signatures,
             judged_signatures,
             edges,
-            budget: flake_budget(budget.0, budget.1),
-            is_budget_exceeded: budget.2,
+            budget: flake_budget(budget.0.as_deref()),
+            is_budget_exceeded: budget.1,
         })
     }
 }
