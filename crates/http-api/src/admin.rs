@@ -17,8 +17,8 @@ const READINESS: TimeLimits = TimeLimits {
     answering: Duration::from_secs(3),
 };
 
-/// Mounts `/healthz` (the process answers), `/readyz` (the database answers, too), `/metrics`, `/metrics/projects`, and the description of
-/// the API: `/openapi.json` and, for people, `/docs`. `/` redirects to `/docs`.
+/// Mounts `/healthz` (the process answers), `/readyz` (the database answers, too), `/metrics`, `/metrics/projects`, and the
+/// description of the API: `/openapi.json` and, for people, `/docs`. `/` redirects to `/docs`.
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         let (ready, figures) = (app.clone(), app.clone());
