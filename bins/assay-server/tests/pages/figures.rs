@@ -1,6 +1,6 @@
 //! Each figure on a page equals the read API's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use assay_testkit::Scripts;
 use serde_json::{Value, json};

@@ -24,7 +24,7 @@ use crate::{
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
     },
-    read::judged_figures::flake_budget,
+    read::judged_figures::{self, flake_budget},
 };
 
 /// The caller's project of this id.
@@ -352,8 +352,15 @@ pub(crate) fn change(
             .execute(connection)?;
     }
     if let Some(budget) = change.flake_budget {
+        // Of the last judgement, so that the state is that of the new budget at once.
+        let health: Option<Vec<i64>> = row().select(project::health).first(connection)?;
+        let flaky = judged_figures::flaky(health.as_deref());
+        let is_exceeded = budget.is_some_and(|budget| budget.is_exceeded(false, flaky));
         diesel::update(row())
-            .set(project::flake_budget.eq(budget.map(|budget| vec![budget.most, budget.met_at])))
+            .set((
+                project::flake_budget.eq(budget.map(|budget| vec![budget.most, budget.met_at])),
+                project::is_budget_exceeded.eq(is_exceeded),
+            ))
             .execute(connection)?;
     }
     Ok(())

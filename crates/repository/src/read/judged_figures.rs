@@ -21,6 +21,12 @@ pub(crate) fn flake_budget(numbers: Option<&[i32]>) -> Option<FlakeBudget> {
     }
 }
 
+/// The number of flaky tests in stored figures.
+pub(crate) fn flaky(stored: Option<&[i64]>) -> i32 {
+    let flaky = stored.and_then(|figures| figures.get(2).copied()).unwrap_or(0);
+    i32::try_from(flaky).unwrap_or(i32::MAX)
+}
+
 /// The figures of a judgement, in the order in which they are stored.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Health {

@@ -155,6 +155,11 @@ fn a_flake_budget_is_exceeded_and_met_once() {
     assert_eq!((of.runs, of.failed_runs, of.is_budget_exceeded), (4, 1, true));
     assert_eq!(of.tests.map(|(_, tests)| tests), [0, 0, 1, 1, 0]);
     assert!(of.tests.contains(&(VerdictStatus::Flaky, 1)));
+    // A new budget has its state at once, and writes no edge.
+    for (most, is_exceeded) in [(1, false), (0, true)] {
+        set(Some(FlakeBudget { most, met_at: 0 }));
+        assert_eq!(state().unwrap().is_exceeded, is_exceeded);
+    }
     // The failure leaves the window.
     let days = 15 * 24 * 60;
     import(
