@@ -18,8 +18,9 @@ pub use outbox::{
     OutboxProject,
 };
 pub use read::{
-    ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ReadKeys, RecognisedOutcome,
-    RecognisedReport, ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, in_snapshot, shared,
+    ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ProjectFigures, ReadKeys,
+    RecognisedOutcome, RecognisedReport, ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store,
+    in_snapshot, shared,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
 pub use transfer::{
