@@ -8,6 +8,7 @@ pub mod durations;
 pub mod failed_error;
 pub mod failures;
 pub mod flaky;
+pub mod health;
 pub mod links;
 pub mod markdown;
 mod numbers;

@@ -38,7 +38,7 @@ pub(crate) enum Tab {
     Tests,
     Runs,
     Errors,
-    Durations,
+    Health,
 }
 
 /// The sections with their paths, their names, and the setting that the script remembers for each.
@@ -47,7 +47,7 @@ const TABS: [(Tab, &str, &str, Option<&str>); 5] = [
     (Tab::Tests, "/tests", "Tests", Some("sort")),
     (Tab::Runs, "/runs", "Runs", Some("days")),
     (Tab::Errors, "/errors", "Errors", Some("days")),
-    (Tab::Durations, "/durations", "Durations", None),
+    (Tab::Health, "/health", "Health", None),
 ];
 
 /// The whole page. `api_url` is the base of the read API.

@@ -40,7 +40,7 @@ pub use self::{
     encoding::{Coding, Encoder},
     form::{BadPair, Pairs, decode},
     held::{Bound, Held, Part},
-    metrics::{GaugeGuard, HttpMetrics, Label, MetricsRegistry, ReadMetrics, UploadMetrics},
+    metrics::{GaugeGuard, HttpMetrics, Label, MetricsRegistry, ProjectMetrics, ReadMetrics, UploadMetrics},
     observe::{Outcome, observe, record_answer},
     problem::{Fault, Problem, refusal},
     reception::{CountedBy, IngestReception, ReadReception, Reception},

@@ -34,8 +34,8 @@ use assay_domain::{
         TestSignature,
     },
     store::{
-        ComputeShared, Connections, EndedSessions, FinalResult, ReadKeys, RecognisedReport, ResultKey,
-        SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
+        ComputeShared, Connections, EndedSessions, FinalResult, ProjectFigures, ReadKeys, RecognisedReport,
+        ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_attempts::TestAttempts,
@@ -54,7 +54,7 @@ use crate::{
     read::{
         attempt, branch, decision, failed_run, history,
         history_cache::HistoryCache,
-        joins, observation, owners, run_detail, run_list,
+        joins, judged_figures, observation, owners, run_detail, run_list,
         shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
@@ -115,6 +115,10 @@ impl Store for Database {
 
     fn reads_by_node(&self) -> [(&'static str, u64); 2] {
         self.counted_reads()
+    }
+
+    fn judged_figures(&self) -> Result<Vec<ProjectFigures>, StoreError> {
+        self.on_primary("reading the figures of projects", judged_figures::judged_figures)
     }
 
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
@@ -358,6 +362,23 @@ impl Snapshot for StateSnapshot<'_> {
         self.joins = Some(joins);
         self.window = observed.map(|observed| ((from, to), WindowState::of(project, observed, &history)));
         Ok(history)
+    }
+
+    fn each_run(
+        &mut self,
+        (from, to): (Timestamp, Timestamp),
+        each: &mut dyn FnMut(RunObservations, Option<u64>),
+    ) -> Result<(), StoreError> {
+        let (from, to) = self.project.visible_part(from, to);
+        let each = |observed: RunObservations, duration_ms| {
+            if observed.run.started_at <= to {
+                each(observed, duration_ms);
+            }
+        };
+        let joins = observation::each_run(self.connection, self.project.id.0, from, each)
+            .map_err(|error| error.during("reading runs one by one"))?;
+        self.joins = Some(Arc::new(joins));
+        Ok(())
     }
 
     fn shared_value(

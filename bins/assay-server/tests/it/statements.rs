@@ -28,6 +28,7 @@ const STATEMENTS: [(&str, usize, bool); 14] = [
     ("/projects/{projectId}/tests/{testName}/status", 2, false),
     ("/projects/{projectId}/flaky", 4, true),
     ("/projects/{projectId}/tests", 5, true),
+    ("/projects/{projectId}/health", 8, true),
     ("/projects/{projectId}/timings", 4, true),
     ("/projects/{projectId}/durations", 6, true),
     ("/projects/{projectId}/uploads", 2, false),

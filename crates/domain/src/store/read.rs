@@ -30,7 +30,7 @@ use crate::{
     test_names::TestNames,
     timestamp::Timestamp,
     timing::Timings,
-    verdict::TestVerdict,
+    verdict::{TestVerdict, VerdictStatus},
 };
 
 /// The rows that the check of a request with a read key needs.
@@ -70,6 +70,9 @@ pub trait Store: ReadKeys {
 
     /// The number of reads of data that the primary and the standbys answered since the start of this process.
     fn reads_by_node(&self) -> [(&'static str, u64); 2];
+
+    /// The figures of the projects of all organizations that were judged last, at most 100, for the operators' metrics.
+    fn judged_figures(&self) -> Result<Vec<ProjectFigures>, StoreError>;
 
     /// The caller's projects, oldest first.
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError>;
@@ -238,6 +241,14 @@ pub trait Snapshot {
     /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
 
+    /// Passes the runs that started within `from..=to` to `each`, oldest first, each with the milliseconds from its start
+    /// to its end if a report has them. The memory does not depend on their number.
+    fn each_run(
+        &mut self,
+        window: (Timestamp, Timestamp),
+        each: &mut dyn FnMut(RunObservations, Option<u64>),
+    ) -> Result<(), StoreError>;
+
     /// A value computed from the runs that started within `from..=to`. A store may return the value that another
     /// request computed for the same key from the same runs. [`shared`] gives it its type.
     fn shared_value(
@@ -392,6 +403,25 @@ pub struct RecognisedOutcome {
     pub in_run: TestOutcome,
     /// Of the executions in which the report has an attempt.
     pub own: TestOutcome,
+}
+
+/// The figures of a project's last judgement, over the engine's window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFigures {
+    /// The project.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The tests by verdict.
+    pub tests: [(VerdictStatus, i64); 5],
+    /// The runs.
+    pub runs: i64,
+    /// Those of them that failed.
+    pub failed_runs: i64,
+    /// Milliseconds of failed attempts of the flaky tests.
+    pub flaky_lost_ms: i64,
+    /// Whether the flake budget is exceeded; false without one.
+    pub is_budget_exceeded: bool,
 }
 
 /// The numbers of a store's connections, for its operators.

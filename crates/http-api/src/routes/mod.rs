@@ -7,6 +7,7 @@ mod commits;
 mod durations;
 mod failures;
 mod flaky;
+mod health;
 mod history;
 mod projects;
 mod runs;
@@ -49,6 +50,7 @@ pub const ROUTES: &[Route] = &[
     history::LIST,
     verdict::STATUS,
     flaky::LIST,
+    health::SHOW,
     settings::SHOW,
     branches::LIST,
     timings::LIST,

@@ -41,6 +41,9 @@ diesel::table! {
         edges -> Integer,
         chat_served -> Nullable<Array<Text>>,
         chat_served_at -> Nullable<Timestamptz>,
+        flake_budget -> Nullable<Array<Integer>>,
+        is_budget_exceeded -> Bool,
+        health -> Nullable<Array<BigInt>>,
     }
 }
 
@@ -320,6 +323,7 @@ diesel::table! {
         settled -> Nullable<Integer>,
         settled_at -> Nullable<Timestamptz>,
         is_cancelled -> Bool,
+        flaky_tests -> Nullable<Integer>,
     }
 }
 

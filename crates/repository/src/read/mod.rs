@@ -10,6 +10,7 @@ pub(crate) mod failed_run;
 pub(crate) mod history;
 pub(crate) mod history_cache;
 pub(crate) mod joins;
+pub(crate) mod judged_figures;
 pub(crate) mod observation;
 pub(crate) mod owners;
 pub(crate) mod pack;

@@ -271,6 +271,15 @@ fn check_reads(world: &World, slack: f64) {
     check("observations", world, &bound(2, 0, 3.0, 130.0), || {
         drop(observations(&store, project, (NOW.plus_days(-14), NOW)).unwrap());
     });
+    // One row for each run of 11 weeks.
+    check("runs one by one", world, &bound(2, 0, 3.0, 130.0), || {
+        let read = in_snapshot(&store, project, |snapshot| {
+            let mut runs = 0;
+            snapshot.each_run((NOW.plus_days(-56), NOW), &mut |_, _| runs += 1)?;
+            Ok(runs)
+        });
+        assert!(read.unwrap() > 100);
+    });
     // The first one reads the joined tests, unless the snapshot has read the runs.
     check("final results", world, &bound(2, 1, 1.0, 0.0), || {
         drop(world.final_results(&keys).unwrap())

@@ -6,8 +6,10 @@ use quick_xml::{
     events::{BytesStart, Event},
 };
 
-use super::{Node, Xml, decode};
-use crate::input::Input;
+use crate::{
+    input::Input,
+    xml::{Node, Xml, decode},
+};
 
 /// The nodes, with adjacent texts joined.
 fn own_nodes(text: &str) -> Result<Vec<String>, String> {
