@@ -7,6 +7,7 @@ pub mod cursor;
 pub mod durations;
 pub mod failed_error;
 pub mod failures;
+pub mod fix;
 pub mod flaky;
 pub mod links;
 pub mod markdown;

@@ -92,7 +92,11 @@ mod tests {
             (0.01, 0.005),
             (0.0, 0.001),
         ] {
-            assert!((bound(before) - after).abs() < 1e-12, "{before}: {}", bound(before));
+            assert!(
+                (bound(before) - after).abs() < 1e-12,
+                "{before}: {}",
+                bound(before)
+            );
         }
     }
 

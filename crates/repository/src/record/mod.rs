@@ -11,6 +11,7 @@ mod budget;
 mod checkout;
 mod contents;
 mod decision;
+mod fix;
 mod intern;
 mod judgement;
 mod recognise;
@@ -41,6 +42,7 @@ use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
 pub(crate) use decision::store_decision;
+pub(crate) use fix::store_fix;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
 pub(crate) use run::{DerivedRun, set_derived, store_derived};
