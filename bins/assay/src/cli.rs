@@ -7,7 +7,7 @@ use crate::{
     commands::{
         analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs,
         owners::OwnersArgs, quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs, split::SplitArgs,
-        upload::UploadArgs, uploads::UploadsArgs,
+        upload::UploadArgs, uploads::UploadsArgs, verify::VerifyArgs,
     },
     global::Global,
 };
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     Split(SplitArgs),
     Culprit(CulpritArgs),
+    Verify(Box<VerifyArgs>),
     Uploads(UploadsArgs),
     Owners(OwnersArgs),
     Renames(Box<RenamesArgs>),

@@ -6,6 +6,7 @@ mod changes;
 mod commits;
 mod durations;
 mod failures;
+mod fix;
 mod flaky;
 mod history;
 mod projects;
@@ -48,6 +49,7 @@ pub const ROUTES: &[Route] = &[
     test_list::LIST,
     history::LIST,
     verdict::STATUS,
+    fix::SHOW,
     flaky::LIST,
     settings::SHOW,
     branches::LIST,
