@@ -105,11 +105,7 @@ fn a_failure_with_an_error_of_before_is_told_from_a_new_one() {
     );
     let (new, _) = verified(&known(0.3), None, |_| "<failure message='expected 2 to be 3'/>");
     assert_eq!(new.check.outcome, FixOutcome::Differs);
-    assert!(
-        new.in_words().contains("to be 3"),
-        "{}",
-        new.in_words()
-    );
+    assert!(new.in_words().contains("to be 3"), "{}", new.in_words());
     assert!(new.in_words().contains("error before"), "{}", new.in_words());
     let (nameless, _) = verified(&known(0.3), None, |_| "<failure/>");
     assert_eq!(nameless.check.outcome, FixOutcome::StillFlaky);
