@@ -339,9 +339,10 @@ fn same_error(
     runs: [&Occurrence; 2],
 ) -> Result<bool, StoreError> {
     let errors = store.last_errors(project, &runs.map(|run| (run.run_id, test.clone())))?;
-    let fingerprints: BTreeSet<String> = errors
+    // A fix may change values in the text, so the same title is enough.
+    let titles: BTreeSet<String> = errors
         .iter()
-        .filter_map(|errors| Some(Fingerprinter.classify(errors)?.fingerprint))
+        .filter_map(|errors| Some(Fingerprinter.classify(errors)?.title))
         .collect();
-    Ok(fingerprints.len() < 2)
+    Ok(titles.len() < 2)
 }

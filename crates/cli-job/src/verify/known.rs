@@ -5,6 +5,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::Failure;
+
 /// The server's answer has other fields.
 #[derive(Debug, thiserror::Error)]
 #[error("the server's answer is not about a test; is the server older than this program?")]
@@ -109,9 +111,12 @@ impl KnownFlake {
         Ok((known, answer.test))
     }
 
-    /// Whether an error is one of before. A failure without a text agrees with any.
-    pub(super) fn has_error(&self, fingerprint: Option<&str>) -> bool {
-        let is_known = |fingerprint: &str| self.errors.iter().any(|error| error.fingerprint == fingerprint);
-        self.errors.is_empty() || fingerprint.is_none_or(is_known)
+    /// Whether an error is one of before. A failure without a text agrees with any. A fix may change values in the text, so
+    /// the same title is enough.
+    pub(super) fn has_error(&self, failure: &Failure) -> bool {
+        let is_same = |error: &KnownError| {
+            Some(&error.fingerprint) == failure.fingerprint.as_ref() || error.title == failure.title
+        };
+        self.errors.is_empty() || failure.fingerprint.is_none() || self.errors.iter().any(is_same)
     }
 }

@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
     /// The answer, if more repetitions cannot change it.
     fn verified(&self) -> Option<Verified> {
         if let Some(failure) = self.failure() {
-            let is_known = self.plan.known.has_error(failure.fingerprint.as_deref());
+            let is_known = self.plan.known.has_error(failure);
             let outcome = match is_known {
                 true => FixOutcome::StillFlaky,
                 false => FixOutcome::Differs,
