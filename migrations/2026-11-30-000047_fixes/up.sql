@@ -11,7 +11,7 @@ CREATE TABLE fix (
 
 DO $$ BEGIN
     EXECUTE replace(pg_get_functiondef('assay_grant_roles'::regproc), 'RETURN NULL;',
-        'GRANT SELECT ON fix TO assay_server, assay_ingester;
-    GRANT INSERT, DELETE ON fix TO assay_ingester;
+        'GRANT SELECT ON fix TO assay_server, assay_importer, assay_ingester;
+    GRANT INSERT, DELETE ON fix TO assay_importer, assay_ingester;
     RETURN NULL;');
 END $$;

@@ -14,5 +14,6 @@ pub mod markdown;
 mod numbers;
 pub mod owners;
 pub mod prompt;
+pub mod proof;
 pub mod stable_branch;
 pub mod test_list;

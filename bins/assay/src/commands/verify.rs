@@ -221,7 +221,7 @@ fn known(
     }
     let mut api = args.api.client(global.progress(), &args.connection)?;
     let project = api.project(args.project.as_deref())?.to_string();
-    let answer = api.get(&verify::path(&project, &args.test, args.file.as_deref()))?;
+    let answer = api.get(&verify::path(&project, &args.test, args.file.as_deref(), "fix"))?;
     let suite = args.suite.as_deref().or(ci.context.suite.as_deref());
     Ok(KnownFlake::of_answer(&answer, suite, args.flake_rate)?)
 }

@@ -54,11 +54,11 @@ struct Variant {
     failures: u32,
 }
 
-/// The path of the read API with what is known of a test.
-pub fn path(project: &str, test: &str, file: Option<&str>) -> String {
+/// The path of the read API of a test, such as `fix` with what is known of it.
+pub fn path(project: &str, test: &str, file: Option<&str>, route: &str) -> String {
     let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
     let file = file.map_or_else(String::new, |file| format!("?filePath={}", encoded(file)));
-    format!("projects/{project}/tests/{}/fix{file}", encoded(test))
+    format!("projects/{project}/tests/{}/{route}{file}", encoded(test))
 }
 
 impl KnownFlake {

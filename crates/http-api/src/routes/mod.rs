@@ -10,6 +10,7 @@ mod fix;
 mod flaky;
 mod history;
 mod projects;
+mod proof;
 mod runs;
 mod settings;
 mod signatures;
@@ -50,6 +51,7 @@ pub const ROUTES: &[Route] = &[
     history::LIST,
     verdict::STATUS,
     fix::SHOW,
+    proof::SHOW,
     flaky::LIST,
     settings::SHOW,
     branches::LIST,

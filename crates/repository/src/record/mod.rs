@@ -272,6 +272,15 @@ impl Import<'_> {
             self.rules,
             &stable_branch,
         )?;
+        if checkout::is_trusted(self.recording, self.rules, &stable_branch) {
+            let claims = fix::store_claims(
+                connection,
+                self.project,
+                self.recording,
+                (self.began.now, self.new_id),
+            );
+            claims.map_err(WorkError::widened)?;
+        }
         if renames_changed || (has_renames && numbers.have_more_tests(&numbers_before)) {
             joins::refresh(connection, self.project)?;
         }

@@ -548,7 +548,9 @@ fn exercise(world: &World) {
         check: None,
     };
     store.record_fix(project.id, &fix, rules, NOW).unwrap();
-    assert!(matches!(store.fixes(project, &x).unwrap(), assay_domain::test::TestLookup::Found(fixes) if fixes.len() == 1));
+    assert!(
+        matches!(store.fixes(project, &x).unwrap(), assay_domain::test::TestLookup::Found(fixes) if fixes.len() == 1)
+    );
     assert_eq!(store.decisions(project, imported.run_id).unwrap().len(), 1);
     store.uploads(project.id, 10).unwrap();
     store
