@@ -123,6 +123,15 @@ fn runs_with_fewer_tests_than_those_that_show_the_flake_prove_nothing() {
     assert!(job.selections[0].is_empty() && job.selections[1].contains(&"--grep".to_owned()));
     // The first run was no run alone.
     assert_eq!((alone.check.runs, job.runs), (96, 97));
+    // Unfixed code, which fails in its suite first: what counts is whether it fails alone.
+    let (unfixed, _) = verified(&known(0.5), Some(RunMode::Alone), |run| match run {
+        1 | 4 => TIMES_OUT,
+        _ => PASS,
+    });
+    assert_eq!(
+        (unfixed.check.outcome, unfixed.check.mode, unfixed.check.runs),
+        (FixOutcome::StillFlaky, RunMode::Alone, 3)
+    );
     let fails_alone = KnownFlake {
         mode: RunMode::Alone,
         ..known(0.5)
@@ -131,6 +140,11 @@ fn runs_with_fewer_tests_than_those_that_show_the_flake_prove_nothing() {
     assert_eq!(
         (alone.check.outcome, alone.check.mode),
         (FixOutcome::Proved, RunMode::Alone)
+    );
+    let (in_suite, _) = verified(&fails_alone, None, |_| TIMES_OUT);
+    assert_eq!(
+        (in_suite.check.outcome, in_suite.check.mode),
+        (FixOutcome::StillFlaky, RunMode::InSuite)
     );
     let elsewhere = KnownFlake {
         obstacle: Some("it never failed on this variant".to_owned()),

@@ -23,11 +23,8 @@ const RULES: &str = "Fix the cause. Do not lengthen a time-out or a pause, add a
 
 pub(super) fn next_properties() -> Properties {
     vec![
-        ("owner", json!({"type": "string", "description": "or unowned"})),
-        (
-            "rank",
-            json!({"type": "integer", "minimum": 1, "default": 1, "description": "2 for the next one"}),
-        ),
+        ("owner", json!({"type": "string"})),
+        ("rank", json!({"type": "integer", "minimum": 1, "default": 1})),
     ]
 }
 

@@ -63,16 +63,16 @@ pub(crate) const TOOLS: [ToolEntry; 9] = [
     },
     ToolEntry {
         name: "next_flake",
-        description: "The flaky test that costs the most time, with its errors, where it fails, and what proves a fix. \
-            A longer time-out, a retry, a weaker assertion and a skip are no fixes.",
+        description: "The flaky test to fix next: the one that costs the most time, with its errors, where it fails and \
+            what proves a fix.",
         properties: fix::next_properties,
         required: &[],
         answer: fix::next,
     },
     ToolEntry {
         name: "check_fix",
-        description: "Is the fix of this flaky test proved? The clean runs that are needed, the command for them, what \
-            they showed, and whether the stable branch keeps it.",
+        description: "Is a flaky test fixed? The clean runs that it needs, the command for them, what they showed, and \
+            whether the stable branch keeps the fix.",
         properties: fix::check_properties,
         required: &["test"],
         answer: fix::check,

@@ -273,13 +273,8 @@ impl Import<'_> {
             &stable_branch,
         )?;
         if checkout::is_trusted(self.recording, self.rules, &stable_branch) {
-            let claims = fix::store_claims(
-                connection,
-                self.project,
-                self.recording,
-                (self.began.now, self.new_id),
-            );
-            claims.map_err(WorkError::widened)?;
+            let stored_by = (self.began.now, self.new_id);
+            fix::store_claims(connection, self.project, self.recording, stored_by)?;
         }
         if renames_changed || (has_renames && numbers.have_more_tests(&numbers_before)) {
             joins::refresh(connection, self.project)?;

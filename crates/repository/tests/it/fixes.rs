@@ -58,7 +58,10 @@ fn the_newest_fixes_of_a_test_are_kept() {
     }
     let stored = fixes(&world, "pays");
     assert_eq!(stored.len(), usize::try_from(MOST_FIXES).unwrap());
-    assert_eq!((stored[0].revision.as_str(), stored[0].rate_before), ("commit024", Some(0.1)));
+    assert_eq!(
+        (stored[0].revision.as_str(), stored[0].rate_before),
+        ("commit024", Some(0.1))
+    );
     assert_eq!(stored.last().unwrap().revision, "commit005");
 }
 
@@ -70,8 +73,13 @@ fn an_unknown_test_and_a_public_key_are_refused() {
         let fix = new_fix(test, "c0ffee1");
         world.store.record_fix(world.project.id, &fix, rules, NOW)
     };
-    assert!(matches!(record("other", ingest_key(false)), Err(FixError::NoTest { test_name }) if test_name == "other"));
-    assert!(matches!(record("pays", ingest_key(true)), Err(FixError::NotAllowed(_))));
+    assert!(
+        matches!(record("other", ingest_key(false)), Err(FixError::NoTest { test_name }) if test_name == "other")
+    );
+    assert!(matches!(
+        record("pays", ingest_key(true)),
+        Err(FixError::NotAllowed(_))
+    ));
     assert!(fixes(&world, "pays").is_empty());
 }
 
