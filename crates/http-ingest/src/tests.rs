@@ -34,7 +34,7 @@ use crate::{
 
 const INTRODUCTION: &str = "\
 Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…` with the ingest key of one \
-project. `assay-admin key create-ingest` creates the key. It can only store reports and decisions on them in that project.
+project. `assay-admin key create-ingest` creates the key. It can only store reports, decisions on them and fixes of tests in that project.
 
 - An upload is stored as a whole or not at all, before the answer is sent. Repeating an upload changes nothing, so a client may \
 repeat a request whose answer was lost.
