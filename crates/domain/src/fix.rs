@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{rules::RuleViolation, store::StoreError, timestamp::Timestamp, vocabulary::vocabulary};
+use crate::{store::StoreError, timestamp::Timestamp, vocabulary::vocabulary};
 
 /// Most fixes of a test that are stored, the newest ones.
 pub const MOST_FIXES: u32 = 20;
@@ -139,9 +139,9 @@ pub enum FixError {
         /// The beginning of its name.
         test_name: String,
     },
-    /// The key may not store it.
-    #[error(transparent)]
-    NotAllowed(#[from] RuleViolation),
+    /// The key is for pull requests only. A public key would speak for the project's own jobs.
+    #[error("this key is for pull requests only, and may store no fix; use another key")]
+    NotAllowed,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

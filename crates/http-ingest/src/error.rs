@@ -220,8 +220,8 @@ impl IngestError {
             Self::NothingToStore => (StatusCode::UNPROCESSABLE_ENTITY, "nothing_to_store"),
             Self::NotAllowed(violation)
             | Self::NotRecorded(RecordError::NotAllowed(violation))
-            | Self::NotDecided(DecisionError::NotAllowed(violation))
-            | Self::FixNotStored(FixError::NotAllowed(violation)) => Self::of_violation(violation),
+            | Self::NotDecided(DecisionError::NotAllowed(violation)) => Self::of_violation(violation),
+            Self::FixNotStored(FixError::NotAllowed) => (StatusCode::FORBIDDEN, "branch_not_allowed"),
             Self::NotDecided(DecisionError::NoRun | DecisionError::NoUpload { .. }) => {
                 (StatusCode::NOT_FOUND, "unknown_run")
             }

@@ -63,16 +63,14 @@ pub(crate) const TOOLS: [ToolEntry; 9] = [
     },
     ToolEntry {
         name: "next_flake",
-        description: "The flaky test to fix next: the one that costs the most time, with its errors, where it fails and \
-            what proves a fix.",
+        description: "The flaky test to fix next: the one that costs the most time, and what proves a fix.",
         properties: fix::next_properties,
         required: &[],
         answer: fix::next,
     },
     ToolEntry {
         name: "check_fix",
-        description: "Is a flaky test fixed? The clean runs that it needs, the command for them, what they showed, and \
-            whether the stable branch keeps the fix.",
+        description: "Is a flaky test fixed? What proves it, the command for that, and what it showed so far.",
         properties: fix::check_properties,
         required: &["test"],
         answer: fix::check,

@@ -31,10 +31,9 @@ pub(crate) fn store_fix(
     rules: RecordingRules,
     now: Timestamp,
 ) -> Result<(), WorkError<FixError>> {
-    // What a public key claims would be shown as if the project's own jobs did.
-    rules
-        .check_decision(true)
-        .map_err(|violation| WorkError::Refused(violation.into()))?;
+    if !rules.counts_in_verdicts() {
+        return Err(WorkError::Refused(FixError::NotAllowed));
+    }
     let name = (storable(&new.test_name), new.file_path.as_deref().map(storable));
     let Some(test) = shown_tests(connection, project, &[name])?.pop().flatten() else {
         return Err(WorkError::Refused(FixError::NoTest {
