@@ -29,6 +29,8 @@ const OF_ASSAY: [&str; 11] = [
     "quarantine",
     "split",
     "culprit",
+    "verify",
+    "proof",
     "owners",
     "renames",
     "mcp",

@@ -98,7 +98,14 @@ fn each_command_prints_the_documented_fields() {
         &["--history", &at("history.csv"), "--format", "txt"],
     );
     let (written, command) = (at("written.xml"), format!("cp '{green}' '{}'", at("written.xml")));
-    let repeated = ["--test", "cart > adds", "--flake-rate", "1", "--report", &written];
+    let repeated = [
+        "--test",
+        "totals > adds",
+        "--flake-rate",
+        "1",
+        "--report",
+        &written,
+    ];
     check("verify", &[&repeated[..], &["--", "sh", "-c", &command]].concat());
     let example = root().join("crates/http-api/src/routes/examples/proof.json");
     check("proof check", &[example.to_str().unwrap()]);
