@@ -98,6 +98,7 @@ fn each_command_prints_the_documented_fields() {
         &["--history", &at("history.csv"), "--format", "txt"],
     );
     let (written, command) = (at("written.xml"), format!("cp '{green}' '{}'", at("written.xml")));
+    // What follows the command is its own, so the flag comes before it.
     let repeated = [
         "--test",
         "totals > adds",
