@@ -100,6 +100,7 @@ fn each_command_prints_the_documented_fields() {
     let (written, command) = (at("written.xml"), format!("cp '{green}' '{}'", at("written.xml")));
     // What follows the command is its own, so the flag comes before it.
     let repeated = [
+        "--json",
         "--test",
         "totals > adds",
         "--flake-rate",
