@@ -9,6 +9,7 @@ mod errors;
 mod forwarding;
 mod gate;
 mod global;
+mod repeated;
 mod report_to;
 mod rerun;
 mod runner_flag;

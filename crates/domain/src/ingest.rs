@@ -2,6 +2,7 @@
 
 use crate::{
     decision::{DecisionError, DecisionReceipt, GateDecision, StoredDecision},
+    fix::{FixError, NewFix},
     id::{KeyId, ProjectId, RunId},
     key::KeyHash,
     project::Project,
@@ -31,6 +32,15 @@ pub trait IngestKeys: Send + Sync {
         rules: RecordingRules,
         now: Timestamp,
     ) -> Result<DecisionReceipt, DecisionError>;
+
+    /// Stores a fix of a test. The oldest ones beyond [`MOST_FIXES`](crate::fix::MOST_FIXES) of the test are deleted.
+    fn record_fix(
+        &self,
+        project: ProjectId,
+        fix: &NewFix,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<(), FixError>;
 }
 
 /// A stored ingest key with its project, from one look-up.

@@ -12,6 +12,7 @@ pub mod decision;
 pub mod edge;
 pub mod excerpt;
 pub mod execution;
+pub mod fix;
 pub mod folding;
 pub mod frame;
 pub mod history;

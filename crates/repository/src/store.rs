@@ -16,6 +16,7 @@ use assay_domain::{
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
+    fix::StoredFix,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
@@ -52,7 +53,7 @@ use crate::{
     admin::{key, migrate, project, session},
     db::pool::WorkError,
     read::{
-        attempt, branch, decision, failed_run, history,
+        attempt, branch, decision, failed_run, fix, history,
         history_cache::HistoryCache,
         joins, judged_figures, observation, owners, run_detail, run_list,
         shared_values::{SharedValues, ValueName, WindowState},
@@ -243,6 +244,16 @@ impl Store for Database {
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError> {
         self.on_standby("reading a verdict", |connection| {
             verdict::find(connection, project, test)
+        })
+    }
+
+    fn fixes(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+    ) -> Result<TestLookup<Vec<StoredFix>>, StoreError> {
+        self.in_snapshot("reading the fixes of a test", |connection| {
+            fix::of_test(connection, project, test)
         })
     }
 

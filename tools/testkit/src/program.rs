@@ -20,7 +20,7 @@ use crate::cluster;
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 11] = [
+const OF_ASSAY: [&str; 13] = [
     "run",
     "upload",
     "backfill",
@@ -29,6 +29,8 @@ const OF_ASSAY: [&str; 11] = [
     "quarantine",
     "split",
     "culprit",
+    "verify",
+    "proof",
     "owners",
     "renames",
     "mcp",

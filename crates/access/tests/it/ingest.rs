@@ -9,6 +9,7 @@ use assay_access::{
 };
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
+    fix::{FixError, NewFix},
     id::ProjectId,
     ingest::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
     key::{KeyHash, KeyKind, SecretKey, mint},
@@ -61,6 +62,10 @@ impl IngestKeys for OneKey {
         _: RecordingRules,
         _: Timestamp,
     ) -> Result<DecisionReceipt, DecisionError> {
+        unreachable!()
+    }
+
+    fn record_fix(&self, _: ProjectId, _: &NewFix, _: RecordingRules, _: Timestamp) -> Result<(), FixError> {
         unreachable!()
     }
 }

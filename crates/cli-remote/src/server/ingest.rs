@@ -6,7 +6,7 @@ use assay_cli_terminal::{
     progress::{CountedRead, Counter},
     retry::Transient,
 };
-use assay_domain::{decision::GateDecision, id::RunId};
+use assay_domain::{decision::GateDecision, fix::NewFix, id::RunId};
 use assay_reports::shown_name;
 use serde_json::{Value, json};
 use ureq::{
@@ -241,19 +241,24 @@ impl Server {
 
     /// Sends a gate's decision on an upload, in at most this time.
     pub fn decide(&self, decision: &GateDecision, limit: Duration) -> Result<Value, UploadError> {
-        let answer = http::limited(self.agent.post(self.address.route("decisions")), Some(limit))
-            .header(header::AUTHORIZATION, self.key.bearer())
-            .header(header::CONTENT_TYPE, "application/json")
-            .send(json!(decision).to_string());
-        self.read(answer)
+        self.post("decisions", &json!(decision), limit)
+    }
+
+    /// Sends a fix, in at most this time.
+    pub fn store_fix(&self, fix: &NewFix, limit: Duration) -> Result<Value, UploadError> {
+        self.post("fixes", &json!(fix), limit)
     }
 
     /// Asks for the comment on the commit of a run, in at most this time.
     pub fn comment(&self, run: RunId, limit: Duration) -> Result<Value, UploadError> {
-        let answer = http::limited(self.agent.post(self.address.route("comments")), Some(limit))
+        self.post("comments", &json!({ "runId": run }), limit)
+    }
+
+    fn post(&self, route: &str, body: &Value, limit: Duration) -> Result<Value, UploadError> {
+        let answer = http::limited(self.agent.post(self.address.route(route)), Some(limit))
             .header(header::AUTHORIZATION, self.key.bearer())
             .header(header::CONTENT_TYPE, "application/json")
-            .send(json!({ "runId": run }).to_string());
+            .send(body.to_string());
         self.read(answer)
     }
 

@@ -9,6 +9,7 @@ use crate::{
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
     execution::TestOutcome,
+    fix::StoredFix,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
@@ -157,6 +158,10 @@ pub trait Store: ReadKeys {
 
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;
+
+    /// The stored fixes of a test, the newest first.
+    fn fixes(&self, project: &Project, test: &TestSelector)
+    -> Result<TestLookup<Vec<StoredFix>>, StoreError>;
 
     /// An error signature over a period, or over everything visible if it did not occur in the period.
     fn signature(

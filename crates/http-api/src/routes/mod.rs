@@ -6,10 +6,12 @@ mod changes;
 mod commits;
 mod durations;
 mod failures;
+mod fix;
 mod flaky;
 mod health;
 mod history;
 mod projects;
+mod proof;
 mod runs;
 mod settings;
 mod signatures;
@@ -49,6 +51,8 @@ pub const ROUTES: &[Route] = &[
     test_list::LIST,
     history::LIST,
     verdict::STATUS,
+    fix::SHOW,
+    proof::SHOW,
     flaky::LIST,
     health::SHOW,
     settings::SHOW,

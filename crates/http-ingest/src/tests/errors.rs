@@ -3,6 +3,7 @@
 use assay_access::check::Refusal;
 use assay_domain::{
     decision::DecisionError,
+    fix::FixError,
     rules::RuleViolation,
     store::{RecordError, StoreError},
     timestamp::Timestamp,
@@ -104,6 +105,9 @@ fn of_reports() -> Vec<Described> {
         run_number: 1,
         test_name: String::new(),
     };
+    let unknown_test_of_fix = FixError::NoTest {
+        test_name: String::new(),
+    };
     vec![
         (
             broken.into(),
@@ -135,6 +139,7 @@ fn of_reports() -> Vec<Described> {
             "The project has no such run, the run no such shard, or none of its uploads is recorded.",
         ),
         (unknown_test.into(), "The run has no result of an excused test."),
+        (unknown_test_of_fix.into(), "The project has no such test."),
     ]
 }
 

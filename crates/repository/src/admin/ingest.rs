@@ -4,6 +4,7 @@
 
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
+    fix::{FixError, NewFix},
     id::{KeyId, ProjectId},
     ingest::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
@@ -100,6 +101,19 @@ impl IngestKeys for Database {
     ) -> Result<DecisionReceipt, DecisionError> {
         self.in_transaction("storing a decision", |connection| {
             record::store_decision(connection, project.0, decision, rules, now)
+        })
+    }
+
+    fn record_fix(
+        &self,
+        project: ProjectId,
+        fix: &NewFix,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<(), FixError> {
+        let id = self.new_id(now);
+        self.in_transaction("storing a fix", |connection| {
+            record::store_fix(connection, (project.0, id), fix, rules, now)
         })
     }
 }

@@ -365,6 +365,16 @@ diesel::table! {
 }
 
 diesel::table! {
+    /// Fixes of flaky tests.
+    fix (project_id, test, id) {
+        project_id -> Uuid,
+        test -> Integer,
+        id -> Uuid,
+        body -> Jsonb,
+    }
+}
+
+diesel::table! {
     /// What an ingest key stored on a day.
     upload_day (project_id, day, key_id) {
         project_id -> Uuid,
@@ -415,7 +425,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     edge,
     message,
     upload,
-    upload_day
+    upload_day,
+    fix
 );
 
 diesel::allow_columns_to_appear_in_same_group_by_clause!(

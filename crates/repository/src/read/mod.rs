@@ -7,6 +7,7 @@ pub(crate) mod byte_cache;
 pub(crate) mod daily_counts;
 pub(crate) mod decision;
 pub(crate) mod failed_run;
+pub(crate) mod fix;
 pub(crate) mod history;
 pub(crate) mod history_cache;
 pub(crate) mod joins;

@@ -9,6 +9,7 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 use assay_domain::{
     attempt::ErrorDetail,
     decision::{GateDecision, GateOutcome},
+    fix::NewFix,
     ingest::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
     page::PerPage,
@@ -551,6 +552,17 @@ fn exercise(world: &World) {
     };
     let rules = RecordingRules::Unrestricted;
     store.record_decision(project.id, &decision, rules, NOW).unwrap();
+    let fix = NewFix {
+        test_name: "x".to_owned(),
+        file_path: excused("x").file_path,
+        revision: "c0ffee1".to_owned(),
+        rate_before: Some(0.1),
+        check: None,
+    };
+    store.record_fix(project.id, &fix, rules, NOW).unwrap();
+    assert!(
+        matches!(store.fixes(project, &x).unwrap(), assay_domain::test::TestLookup::Found(fixes) if fixes.len() == 1)
+    );
     assert_eq!(store.decisions(project, imported.run_id).unwrap().len(), 1);
     store.uploads(project.id, 10).unwrap();
     store

@@ -114,6 +114,8 @@ fn world() -> World {
          INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, finished_at, report_errors) \
              SELECT project, number, 0, id, id, '\\x00', 'completed', 'passed', start, start, '[]' FROM old;
          INSERT INTO upload SELECT project, start, id, id, id, 1, number, 1, 'added', NULL, id FROM old;
+         INSERT INTO fix SELECT project, test, md5(test || ':' || n)::uuid, jsonb_build_object('storedAt', '2026-11-01T00:00:00.000Z', 'revision', 'c0ffee1') \
+             FROM (SELECT DISTINCT project FROM old) AS of, generate_series(0, {TESTS} - 1) AS test, generate_series(1, 10) AS n;
          INSERT INTO run_pack SELECT old.project, old.start, old.number, pack FROM old, run_pack WHERE run_pack.project_id = '{project}' \
              AND run_pack.run_number = 1;
          {results}
@@ -244,6 +246,9 @@ fn check_reads(world: &World, slack: f64) {
     });
     check("verdict", world, &bound(2, 0, 6.0, 0.0), || {
         drop(store.verdict(project, &test).unwrap())
+    });
+    check("fixes", world, &bound(3, 0, 6.0, 20.0), || {
+        drop(store.fixes(project, &test).unwrap())
     });
     check(
         "signature",
