@@ -528,6 +528,7 @@ fn exercise(world: &World) {
             bytes: 1,
             files: 1,
             client: None,
+            sender: None,
         })
         .unwrap();
     let decision = GateDecision {
