@@ -32,7 +32,7 @@ pub(crate) fn providers(path: &Path, public_url: Option<&str>, clock: fn() -> Ti
         }
         Some(_) | None => Check::warn(
             "sign-in",
-            "the address that providers send browsers back to is not encrypted",
+            "ASSAY_PUBLIC_URL names no https address for providers to send browsers back to",
             "set ASSAY_PUBLIC_URL=https://HOST, and name https://HOST/login/callback to the provider",
         ),
     };
