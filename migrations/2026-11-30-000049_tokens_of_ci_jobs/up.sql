@@ -1,15 +1,14 @@
 -- An ingest key without a secret: whose tokens stand for it, as an object of issuer, repository (its immutable id), ref,
 -- environment and audience. The last three may be null. Its hash is of no text.
-ALTER TABLE api_key
-    ADD COLUMN trust jsonb,
-    ADD CHECK (trust IS NULL OR (kind = 'ingest' AND trust ?& ARRAY['issuer', 'repository']));
-CREATE INDEX api_key_of_tokens ON api_key ((trust ->> 'issuer'), (trust ->> 'repository')) WHERE trust IS NOT NULL;
-
--- The job that sent it, as its token says. Null for a key with a secret.
-ALTER TABLE upload ADD COLUMN sender text;
-
--- A session of a person who signed in at a provider has no key.
-ALTER TABLE ended_session ALTER COLUMN key_id DROP NOT NULL;
+DO $$ BEGIN
+    ALTER TABLE api_key ADD COLUMN trust jsonb;
+    ALTER TABLE api_key ADD CONSTRAINT api_key_trust CHECK (trust IS NULL OR kind = 'ingest');
+    CREATE INDEX api_key_of_tokens ON api_key ((trust ->> 'issuer'), (trust ->> 'repository')) WHERE trust IS NOT NULL;
+    -- The job that sent it, as its token says. Null for a key with a secret.
+    ALTER TABLE upload ADD COLUMN sender text;
+    -- A session of a person who signed in at a provider has no key.
+    ALTER TABLE ended_session ALTER COLUMN key_id DROP NOT NULL;
+END $$;
 
 -- The keys without a secret for tokens of this issuer and repository, in any state, oldest first. Runs with the rights of its
 -- owner, as assay_ingest_key does.

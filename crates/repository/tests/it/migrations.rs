@@ -97,10 +97,12 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
         );
     }
     // A database without checksums: its columns decide.
-    let last = "DROP TABLE __migration_checksum; ALTER TABLE part DROP COLUMN report_path; \
-                DELETE FROM __diesel_schema_migrations WHERE version = '20261129000042'";
+    let last = "DROP TABLE __migration_checksum; ALTER TABLE part DROP COLUMN report_path; DROP FUNCTION assay_ingest_trust; \
+                ALTER TABLE api_key DROP COLUMN trust; ALTER TABLE upload DROP COLUMN sender; \
+                ALTER TABLE ended_session ALTER COLUMN key_id SET NOT NULL; \
+                DELETE FROM __diesel_schema_migrations WHERE version IN ('20261129000042', '20261130000049')";
     database.execute(last);
-    assert_eq!(migrate(database.url()).unwrap().len(), 1, "it is upgraded");
+    assert_eq!(migrate(database.url()).unwrap().len(), 2, "it is upgraded");
     database.execute(last);
     database.execute("ALTER TABLE project DROP COLUMN renames_at");
     let error = migrate(database.url()).unwrap_err();
