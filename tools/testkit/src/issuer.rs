@@ -1,6 +1,11 @@
 //! An issuer of OpenID Connect on this machine, as the specification describes one: discovery, keys, and sign-in by the
 //! authorization code flow with PKCE. It also misbehaves on request.
 
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the issuer misbehaves in one way at a time"
+)]
+
 use std::{
     collections::{BTreeMap, HashMap},
     io::{BufReader, Write as _},

@@ -36,6 +36,6 @@ fn verify(verifier: &Verifier, issuer: &Issuer, token: &str, at: Timestamp) -> R
             verifier.fetch_keys(&issuer.url, at);
             once()
         }
-        error => Err(error),
+        error @ (TokenError::Unavailable | TokenError::Wrong(_)) => Err(error),
     })
 }
