@@ -17,6 +17,7 @@ pub mod folding;
 pub mod frame;
 pub mod history;
 pub mod id;
+pub mod identity;
 pub mod ingest;
 pub mod joins;
 pub mod key;

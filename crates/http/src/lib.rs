@@ -43,7 +43,7 @@ pub use self::{
     metrics::{GaugeGuard, HttpMetrics, Label, MetricsRegistry, ProjectMetrics, ReadMetrics, UploadMetrics},
     observe::{Outcome, observe, record_answer},
     problem::{Fault, Problem, refusal},
-    reception::{CountedBy, IngestReception, ReadReception, Reception},
+    reception::{CountedBy, IngestReception, ReadReception, Reception, count},
     reply::{Preferences, Tag},
     request_id::RequestId,
     server::{Continue, Listener},

@@ -18,13 +18,14 @@ use assay_domain::{
     decision::RunDecision,
     fix::StoredFix,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
-    id::{KeyId, ProjectId, RunId, SessionId},
+    id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
     joins::Joins,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
     period::Period,
+    plan::Plan,
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
@@ -47,11 +48,12 @@ use assay_domain::{
 };
 
 use diesel::PgConnection;
+use uuid::Uuid;
 
 use crate::{
     Database,
-    admin::{key, migrate, project, session},
-    db::pool::WorkError,
+    admin::{key, migrate, organization, project, session},
+    db::{column::storable, pool::WorkError},
     read::{
         attempt, branch, decision, failed_run, fix, history,
         history_cache::HistoryCache,
@@ -67,6 +69,19 @@ use crate::{
 impl ReadKeys for Database {
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
         self.on_primary("reading a key", |connection| key::find(connection, hash))
+    }
+
+    fn plan(&self, organization: OrganizationId) -> Result<Option<Plan>, StoreError> {
+        self.on_primary("reading a plan", |connection| {
+            organization::plan(connection, organization)
+        })
+    }
+
+    fn organization_named(&self, name: &str) -> Result<Option<OrganizationId>, StoreError> {
+        self.on_primary("reading an organization", |connection| {
+            let id = organization::with_name(connection, &storable(name), Uuid::nil())?;
+            Ok::<_, WorkError<StoreError>>(id.map(OrganizationId))
+        })
     }
 
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
@@ -87,7 +102,7 @@ impl EndedSessions for Database {
     fn end_session(
         &self,
         session: SessionId,
-        key: KeyId,
+        key: Option<KeyId>,
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {

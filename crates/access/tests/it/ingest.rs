@@ -47,6 +47,10 @@ impl IngestKeys for OneKey {
         Ok((state.hash == *hash).then(|| state.key.clone()))
     }
 
+    fn trusted_keys(&self, _: &str, _: &str) -> Result<Vec<StoredIngestKey>, StoreError> {
+        unreachable!()
+    }
+
     fn project_of_key(&self, _: ProjectId, _: Timestamp) -> Result<Option<Project>, StoreError> {
         unreachable!()
     }
@@ -79,6 +83,7 @@ fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, Directory<StoredIngestK
         stable_branch: "main".to_owned(),
         terms,
         revoked_at: None,
+        sender: None,
     };
     let keys = Arc::new(OneKey(Mutex::new(State {
         hash: new.hash,

@@ -11,12 +11,13 @@ use crate::{
     execution::TestOutcome,
     fix::StoredFix,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
-    id::{KeyId, ProjectId, RunId, SessionId},
+    id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
     period::Period,
+    plan::Plan,
     project::{Caller, Project, ProjectEntry},
     recording::{Recording, RunContext},
     rules::RecordingRules,
@@ -39,6 +40,12 @@ pub trait ReadKeys: Send + Sync {
     /// The read key of this hash in any state. It does not find ingest keys.
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
 
+    /// The plan of an organization, unless it was deleted.
+    fn plan(&self, organization: OrganizationId) -> Result<Option<Plan>, StoreError>;
+
+    /// The organization of this name.
+    fn organization_named(&self, name: &str) -> Result<Option<OrganizationId>, StoreError>;
+
     /// Records the use of a key on the day of `now`.
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError>;
 
@@ -48,11 +55,11 @@ pub trait ReadKeys: Send + Sync {
 
 /// The sessions of the pages that ended before their time. Processes share them.
 pub trait EndedSessions: Send + Sync {
-    /// Ends a session of a key. It is forgotten after `expires_at`, when it cannot be used anyway.
+    /// Ends a session, of a key if it has one. It is forgotten after `expires_at`, when it cannot be used anyway.
     fn end_session(
         &self,
         session: SessionId,
-        key: KeyId,
+        key: Option<KeyId>,
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError>;

@@ -31,6 +31,14 @@ fn of_keys() -> Vec<Described> {
             refused(Refusal::WrongKeyType),
             "An organization's read key was used.",
         ),
+        (
+            refused(Refusal::InvalidToken("")),
+            "The token of a CI job is not valid, or no project trusts such a job.",
+        ),
+        (
+            Problem::IssuerSilent.into(),
+            "The issuer of the token does not answer; send the request again.",
+        ),
         (refused(Refusal::KeyRevoked), "The key was revoked."),
         (refused(Refusal::KeyExpired), "The key has expired."),
     ]

@@ -73,13 +73,14 @@ diesel::table! {
         name -> Nullable<Text>,
         backfill -> Bool,
         pull_requests_only -> Bool,
+        trust -> Nullable<Jsonb>,
     }
 }
 
 diesel::table! {
     ended_session (id) {
         id -> Uuid,
-        key_id -> Uuid,
+        key_id -> Nullable<Uuid>,
         expires_at -> Timestamptz,
     }
 }
@@ -361,6 +362,7 @@ diesel::table! {
         client -> Nullable<Text>,
         shard_id -> Nullable<Uuid>,
         decision -> Nullable<Jsonb>,
+        sender -> Nullable<Text>,
     }
 }
 

@@ -74,6 +74,7 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
             bytes: 1,
             files: 1,
             client: None,
+            sender: None,
         })
         .unwrap();
     let decision = GateDecision {

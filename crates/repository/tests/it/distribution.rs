@@ -541,6 +541,7 @@ fn exercise(world: &World) {
             bytes: 1,
             files: 1,
             client: None,
+            sender: None,
         })
         .unwrap();
     let decision = GateDecision {

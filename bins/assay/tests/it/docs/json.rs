@@ -83,6 +83,10 @@ fn each_command_prints_the_documented_fields() {
     check("key list", &[]);
     check("key revoke", &[key["id"].as_str().unwrap()]);
     check("key delete", &[key["id"].as_str().unwrap()]);
+    let issuer = ["--issuer", "https://gitlab.com", "--repository", "20"];
+    let trust = check("trust add", &[&["--project", "web"][..], &issuer].concat());
+    check("trust list", &[]);
+    check("trust remove", &[trust["id"].as_str().unwrap()]);
     check("import --dry-run", &["--project", "web", &report]);
     check("import", &["--project", "web", &report]);
     check("analyze", &[&report]);

@@ -5,7 +5,7 @@ use std::{error::Error, io};
 use rustls::CertificateError;
 
 /// Why TLS failed, if it did, from an error or its cause.
-pub(crate) fn problem(error: &(dyn Error + 'static)) -> Option<String> {
+pub fn problem(error: &(dyn Error + 'static)) -> Option<String> {
     let own = error.downcast_ref::<io::Error>();
     let cause = || error.source()?.downcast_ref::<io::Error>();
     let problem = own.or_else(cause)?.get_ref()?.downcast_ref::<rustls::Error>()?;

@@ -1,4 +1,4 @@
-//! Which addresses a message may be sent to.
+//! Which addresses a connection may be opened to.
 
 use std::{
     fmt,
@@ -15,13 +15,13 @@ use ureq::{
     },
 };
 
-/// The private hosts and addresses that the operator's file names.
+/// The private hosts and addresses that an operator's file names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Allowed(Vec<String>);
+pub struct Allowed(Vec<String>);
 
 impl Allowed {
     /// These hosts or addresses.
-    pub(crate) fn new(named: impl IntoIterator<Item = String>) -> Self {
+    pub fn new(named: impl IntoIterator<Item = String>) -> Self {
         let usual = |name: String| match name.parse::<IpAddr>() {
             Ok(address) => address.to_string(),
             Err(_) => name.to_ascii_lowercase(),
@@ -30,21 +30,21 @@ impl Allowed {
     }
 
     /// Whether the file names this host.
-    pub(crate) fn names(&self, host: &str) -> bool {
+    pub fn names(&self, host: &str) -> bool {
         let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
         self.0.contains(&host)
     }
 
-    /// Whether messages may go to an address of a host.
-    pub(crate) fn allows(&self, host: &str, address: IpAddr) -> bool {
+    /// Whether a connection may go to an address of a host.
+    pub fn allows(&self, host: &str, address: IpAddr) -> bool {
         is_public(address) || self.names(host) || self.names(&address.to_string())
     }
 
-    /// The addresses of a host that messages may go to.
+    /// The addresses of a host that a connection may go to.
     ///
     /// # Errors
     /// If there is none; the text is for the log.
-    pub(crate) fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    pub fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let found = (host, port)
             .to_socket_addrs()
             .map_err(|error| format!("{host} has no address: {error}"))?;
@@ -59,7 +59,7 @@ impl Allowed {
 
 fn refusal(host: &str, address: IpAddr) -> String {
     format!(
-        "{host} is the private address {address}; name one of them in private_addresses of notify.toml to allow it"
+        "{host} is the private address {address}; name one of them in private_addresses of the file that has this address, to allow it"
     )
 }
 
