@@ -5,9 +5,9 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs,
-        owners::OwnersArgs, quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs, split::SplitArgs,
-        upload::UploadArgs, uploads::UploadsArgs,
+        analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, excuse::ExcuseArgs,
+        gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, quarantine::QuarantineArgs, renames::RenamesArgs,
+        run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -41,6 +41,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Box<RunArgs>),
     Gate(Box<GateArgs>),
+    Excuse(Box<ExcuseArgs>),
     Upload(Box<UploadArgs>),
     Analyze(Box<AnalyzeArgs>),
     Backfill(Box<BackfillArgs>),
