@@ -19,6 +19,7 @@ pub mod id;
 pub mod ingest;
 pub mod joins;
 pub mod key;
+pub mod merge_queue;
 pub mod observation;
 pub mod outcomes;
 pub mod owners;
