@@ -25,6 +25,7 @@ mod queues;
 mod real;
 mod reruns;
 mod results;
+mod revert;
 mod rival;
 mod runs;
 mod score;
@@ -68,6 +69,12 @@ enum Command {
     /// Judge the failures of simulated branches with known causes, and evaluate the gate on their runs.
     Causes {
         /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+    },
+    /// Advise what to revert on simulated stable branches, and count which revisions are named rightly.
+    Revert {
+        /// A branch is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
     },
@@ -199,6 +206,7 @@ fn main() -> anyhow::Result<()> {
             }
         }
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
+        Command::Revert { seeds } => print!("{}", revert::table(&seeds)),
         Command::Queues { seeds } => print!("{}", queues::table(&seeds)),
         Command::Young { seeds, budget } => print!("{}", young::table(&seeds, budget)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),

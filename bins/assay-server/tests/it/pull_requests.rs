@@ -505,3 +505,32 @@ fn a_merge_queue_is_a_kind_of_run_whose_ejections_are_explained() {
     send_of(&ingest, &pushed, &of_twelve(false));
     assert!(!pages.page("/pull/7").contains(said));
 }
+
+#[test]
+fn a_commit_of_the_stable_branch_that_was_red_before_is_not_to_be_reverted() {
+    let ingest = IngestServer::new();
+    let send = |number: u32, fails: bool| {
+        let revision = format!("{number:08x}");
+        let fields = [("branch", "main"), ("commit", &*revision), ("runKey", &*revision)];
+        send_of(&ingest, &fields, &of_twelve(fails))
+    };
+    for number in 1..=25 {
+        send(number, false);
+    }
+    let runs: Vec<String> = (26..=30).map(|number| send(number, true)).collect();
+    let advice = |run: &str| {
+        let answer = ingest.read(&format!("/runs/{run}/failures"));
+        answer["failures"][0]["breakage"]["revert"].clone()
+    };
+    let (first, last) = (advice(&runs[0]), advice(&runs[4]));
+    assert_eq!(first["redBefore"], 0.0, "{first}");
+    assert_ne!(first["action"], "keep", "{first}");
+    assert_eq!(
+        (&last["action"], &last["suspect"]),
+        (&json!("keep"), &json!("0000001a")),
+        "{last}"
+    );
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
+    let page = pages.page("/commit/0000001e");
+    assert!(page.contains("Do not revert this commit"), "{page}");
+}

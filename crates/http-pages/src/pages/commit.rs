@@ -312,6 +312,7 @@ fn list(
                 };
                 @let breakage = failure.breakage.as_ref().map(|breakage| html! {
                     p { "failing since " (since_run(project, &breakage.first_failed, authors)) }
+                    @if let Some(revert) = &breakage.revert { p { (revert.sentence()) } }
                 });
                 (failure_row(failure, failure.status, &name, &details, breakage.as_ref()))
             }
