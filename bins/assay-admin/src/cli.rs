@@ -7,7 +7,7 @@ use crate::{
     commands::{
         doctor::DoctorArgs, export::ExportArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand,
         project::ProjectCommand, prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs,
-        setup::SetupArgs, uploads::UploadsArgs,
+        setup::SetupArgs, trust::TrustCommand, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -64,6 +64,9 @@ Examples:
     /// Read keys of organizations and ingest keys of projects
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Uploads by tokens of CI services, without a secret
+    #[command(subcommand)]
+    Trust(TrustCommand),
     Import(Box<ImportArgs>),
     Uploads(UploadsArgs),
     Export(ExportArgs),

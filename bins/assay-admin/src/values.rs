@@ -44,3 +44,28 @@ pub(crate) fn day_or_time(text: &str) -> Result<Timestamp, String> {
     let parsed = text.parse().or_else(|_| start.parse());
     parsed.map_err(|_| "expected a day such as 2026-11-01, or a time such as 2026-11-01T18:30:00Z".to_owned())
 }
+
+/// The issuer of tokens, as its tokens name it.
+pub(crate) fn issuer(text: &str) -> Result<String, &'static str> {
+    let is_address = text.starts_with("https://") || text.starts_with("http://127.0.0.1:");
+    let is_right = is_address && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_right
+        .then(|| text.to_owned())
+        .ok_or("expected the address of a CI service, such as https://gitlab.com")
+}
+
+/// The id of a repository at its CI service.
+pub(crate) fn repository_id(text: &str) -> Result<String, &'static str> {
+    let is_id = |char: char| char.is_ascii_alphanumeric() || char == '-';
+    let is_right = !text.is_empty() && text.chars().all(is_id);
+    let expected = "expected the repository's id, such as 74, because a name can get another owner";
+    is_right.then(|| text.to_owned()).ok_or(expected)
+}
+
+/// A branch or tag in full.
+pub(crate) fn reference(text: &str) -> Result<String, &'static str> {
+    let is_right = text.starts_with("refs/");
+    is_right
+        .then(|| text.to_owned())
+        .ok_or("expected a ref such as refs/heads/main or refs/tags/*")
+}

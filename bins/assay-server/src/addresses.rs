@@ -79,11 +79,16 @@ impl Addresses {
         self.client_url(self.front)
     }
 
+    /// The address of the ingest listener for clients, as that of the pages. Tokens of CI jobs are for it.
+    pub(crate) fn ingest_url(&self) -> Option<String> {
+        self.client_url(self.ingest)
+    }
+
     /// The addresses of other parts that pages show.
     pub(crate) fn shown_on_pages(&self) -> ClientAddresses {
         ClientAddresses {
             api: self.api_url(),
-            reports: self.client_url(self.ingest),
+            reports: self.ingest_url(),
         }
     }
 

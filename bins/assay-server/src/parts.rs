@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use assay_access::token::Tokens;
 use assay_domain::store::Store;
 use assay_flakiness::Engine;
 use assay_http::ReadReception;
 use assay_http_agents::PublicAddress;
 use assay_http_pages::Sessions;
+use assay_identity::{Client, IdentityFile, Provider, Providers, Verifier};
 use assay_repository::Database;
 
 use crate::{
@@ -26,6 +28,9 @@ pub(crate) struct Wiring<'a> {
     database: Arc<Database>,
     engine: Arc<Engine>,
     reception: ReadReception,
+    /// The one client of issuers.
+    verifier: Arc<Verifier>,
+    providers: Vec<Provider>,
 }
 
 impl<'a> Wiring<'a> {
@@ -34,7 +39,9 @@ impl<'a> Wiring<'a> {
         sizes: Sizes,
         addresses: &'a Addresses,
         database: Arc<Database>,
+        identity: IdentityFile,
     ) -> anyhow::Result<Self> {
+        let providers = identity.providers().cloned().collect();
         let reception = ReadReception::new(database.clone(), usize::try_from(sizes.blocking)?);
         Ok(Self {
             config,
@@ -42,6 +49,8 @@ impl<'a> Wiring<'a> {
             database,
             engine: Arc::new(Engine::default()),
             reception,
+            verifier: Arc::new(Verifier::new(Client::new(identity.private_addresses))),
+            providers,
         })
     }
 
@@ -98,6 +107,13 @@ impl<'a> Wiring<'a> {
             self.addresses.shown_on_pages(),
         )
         .with_pages(self.addresses.public_url.as_ref().map(PublicUrl::pages));
+        let front = match self.addresses.pages_url() {
+            Some(base) if !self.providers.is_empty() => {
+                let providers = Providers::new(self.verifier.clone(), self.providers.clone(), &base);
+                front.with_providers(Arc::new(providers))
+            }
+            Some(_) | None => front,
+        };
         let front = if self.config.demo {
             front.signing_in_by_link()
         } else {
@@ -113,9 +129,12 @@ impl<'a> Wiring<'a> {
         limits: Limits,
         api: &assay_http_api::App,
     ) -> assay_http_ingest::App {
+        let audience = self.addresses.ingest_url().unwrap_or_default();
+        let tokens = Tokens::new(database.clone(), self.verifier.clone(), &audience);
         assay_http_ingest::App::new(
             database,
             self.engine.clone(),
+            tokens,
             limits.uploads,
             Arc::new(clock::now),
             limits.of_upload,

@@ -29,6 +29,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let sockets = Sockets::bind(&config)?;
     let addresses = Addresses::of(&config, &sockets);
     let limits = Limits::of(&config)?;
+    let identity = config.identity()?;
 
     let Some(resources) = prepare(&config, sizes, &mut signals).await? else {
         return Ok(());
@@ -41,7 +42,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     } = resources;
 
     let for_messages = Arc::clone(&database);
-    let wiring = Wiring::new(&config, sizes, &addresses, database)?;
+    let wiring = Wiring::new(&config, sizes, &addresses, database, identity)?;
     let api = wiring.api(&limits);
     let pages = wiring.pages(&api)?;
     let ingest = ingest.map(|database| wiring.ingest(database, limits, &api));

@@ -6,8 +6,9 @@ use clap::{Parser, Subcommand};
 use crate::{
     commands::{
         analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, excuse::ExcuseArgs,
-        gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, quarantine::QuarantineArgs, renames::RenamesArgs,
-        run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
+        gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, proof::ProofArgs, quarantine::QuarantineArgs,
+        renames::RenamesArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
+        verify::VerifyArgs,
     },
     global::Global,
 };
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     Split(SplitArgs),
     Culprit(CulpritArgs),
+    Verify(Box<VerifyArgs>),
+    Proof(ProofArgs),
     Uploads(UploadsArgs),
     Owners(OwnersArgs),
     Renames(Box<RenamesArgs>),

@@ -10,6 +10,7 @@ mod excused;
 mod forwarding;
 mod gate;
 mod global;
+mod repeated;
 mod report_to;
 mod rerun;
 mod runner_flag;

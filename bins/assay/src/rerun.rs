@@ -5,7 +5,6 @@ mod flags;
 use std::{
     collections::HashSet,
     ffi::OsString,
-    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -17,22 +16,21 @@ use assay_cli_job::{
         judged::JudgedRun,
         policy::{CommandStatus, Decision, Rules},
         reruns::Session,
-        selector::{CommandJob, RunEnd, Selector},
+        selector::{CommandJob, Repeat, RunEnd, Selector},
     },
     runners::selection::{self, Selection},
 };
-use assay_cli_local::sources::{checkout::Checkout, git, kept::KeptReports, written::Before};
+use assay_cli_local::sources::{git, kept::KeptReports, written::Before};
 use assay_cli_terminal::{message, progress::Progress};
 use assay_domain::test::TestName;
-use assay_reports::{Report, SourceFile};
+use assay_reports::SourceFile;
 use serde_json::Value;
 
 pub(crate) use self::flags::RerunFlags;
 use crate::{
     clock, environment, errors,
-    forwarding::{Ended, Place},
+    repeated::Repeated,
     sender::{Rerun, Sender},
-    test_command::{CommandEnd, run_command},
 };
 
 /// A run key for a run that CI does not name.
@@ -82,13 +80,26 @@ pub(crate) fn run_again(
     }
     let folder = tempfile::tempdir().context("a temporary folder")?;
     let kept = KeptReports::keep(before.written()?, folder.path())?;
-    let report = read(job, first.files)?;
+    let sender = job.sender;
+    let of_report = &sender.flags.report;
+    let repeated = Repeated {
+        global: sender.global,
+        command,
+        report: job.report,
+        format: of_report.format.0,
+        root: of_report.root.as_deref(),
+        ci: sender.ci,
+        reports_to: sender.flags.report_to,
+        folder: folder.path(),
+        to_stderr: false,
+        files: Vec::new(),
+    };
+    let report = repeated.read(first.files)?;
     let selector = Selector::new(runner, &report, folder.path().to_path_buf());
     let mut again = Again {
-        job,
-        folder: folder.path(),
-        attempt: job.sender.flags.report.run.attempt.unwrap_or(1),
-        files: Vec::new(),
+        sender,
+        repeated,
+        attempt: of_report.run.attempt.unwrap_or(1),
         answer: None,
     };
     let mut ended_early = Vec::new();
@@ -139,73 +150,36 @@ fn changed_files(job: &Job<'_>) -> HashSet<String> {
 
 /// The command of a job, which runs again.
 struct Again<'a> {
-    job: &'a Job<'a>,
-    /// The folder of files that selections read.
-    folder: &'a Path,
+    sender: Sender<'a>,
+    repeated: Repeated<'a>,
     /// The attempt of the command, for the parts of the run.
     attempt: u32,
-    /// The reports of the last run.
-    files: Vec<SourceFile>,
     /// The server's answer to the last part.
     answer: Option<Value>,
 }
 
-impl CommandJob for Again<'_> {
+impl Repeat for Again<'_> {
     type Error = anyhow::Error;
 
     fn progress(&self) -> &dyn Progress {
-        self.job.sender.global.progress()
+        self.repeated.progress()
     }
 
     fn run(&mut self, selection: Selection, limit: Duration) -> anyhow::Result<RunEnd> {
-        let job = self.job;
-        let flags = job.sender.flags;
-        let before = Before::of(job.report)?;
-        if let Some((name, text)) = selection.file {
-            fs::write(self.folder.join(name), text).context("the list of tests")?;
-        }
-        let variables = selection.variables.iter();
-        let variables: Vec<(&str, OsString)> = variables
-            .map(|variable| {
-                let value = variable.after(environment::variable(variable.name));
-                (variable.name, value.into())
-            })
-            .collect();
-        let command = selection::with_arguments(job.command, &selection.arguments);
-        match run_command(&command, &variables, flags.report_to, Place::Group(Some(limit)))? {
-            CommandEnd::With(Ended {
-                signal: Some(signal), ..
-            }) => anyhow::bail!("the command was ended by signal {signal}"),
-            CommandEnd::With(Ended { timed_out: true, .. }) => return Ok(RunEnd::TimedOut),
-            CommandEnd::With(_) => {}
-            CommandEnd::NotRun(_) => anyhow::bail!("the command cannot be run"),
-        }
-        if before.written()?.is_empty() {
-            return Ok(RunEnd::Unreported);
-        }
-        self.files = before.read_written(self.progress(), flags.report.format.0)?;
-        Ok(RunEnd::Reported(Box::new(read(job, &self.files)?)))
+        self.repeated.run(selection, limit)
     }
+}
 
+impl CommandJob for Again<'_> {
     fn send(&mut self, tests: &[TestName]) -> anyhow::Result<JudgedRun> {
         self.attempt = self.attempt.saturating_add(1);
         let rerun = Rerun {
             attempt: self.attempt,
             tests,
         };
-        let answer = self.job.sender.send_rerun(&self.files, rerun)?;
+        let answer = self.sender.send_rerun(&self.repeated.files, rerun)?;
         let judged = JudgedRun::of_answer(&answer)?;
         self.answer = Some(answer);
         Ok(judged)
     }
-}
-
-/// Reads reports as the server does.
-fn read(job: &Job<'_>, files: &[SourceFile]) -> anyhow::Result<Report> {
-    let flags = &job.sender.flags.report;
-    let checkout = Checkout::of(flags.root.as_deref(), job.sender.ci)?;
-    Ok(assay_reports::read(
-        files,
-        &checkout.options(flags.format.0, None),
-    )?)
 }

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io::ErrorKind,
     path::Path,
-    process::{Command, ExitStatus},
+    process::{Command, ExitStatus, Stdio},
 };
 
 use anyhow::{Context as _, bail};
@@ -27,11 +27,12 @@ pub(crate) enum CommandEnd {
     NotRun(u8),
 }
 
-/// Runs a command with further variables.
+/// Runs a command with further variables and this standard output.
 pub(crate) fn run_command(
     command: &[OsString],
     variables: &[(&str, OsString)],
     reports_to: ReportTo,
+    stdout: Stdio,
     place: Place,
 ) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
@@ -44,6 +45,7 @@ pub(crate) fn run_command(
     // The tests need no key, and what they print or load could publish it. A token is removed if it is here to report.
     command
         .args(arguments)
+        .stdout(stdout)
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .env_remove(INGEST_KEY)
         .env_remove(READ_KEY);

@@ -8,6 +8,7 @@ use assay_cli_remote::{
     server::{
         address::{MissingSetting, Settings},
         ingest::Server,
+        job_token::TokenSource,
     },
 };
 use assay_cli_terminal::misuse::Misuse;
@@ -66,6 +67,7 @@ pub(crate) fn server_of(
         url: url.as_deref(),
         key_file,
         key: environment::ingest_key(),
+        tokens: TokenSource::of(environment::variable),
         insecure_http: connection.insecure_http,
     };
     let (address, key) = settings.resolve()?;

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
+    identity::TokenError,
     ingest::{IngestKeys, StoredIngestKey},
     key::{self, KeyHash, KeyKind, StoredKey},
     project::{Caller, Project},
@@ -19,7 +20,11 @@ const NOTICE_DAYS: i64 = 7;
 
 /// The hash of a key in a request. The key is well-formed but not looked up yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PresentedKey(KeyHash);
+pub struct PresentedKey {
+    hash: KeyHash,
+    /// The organization of a person, who signed in without a key. The hash is then of the person and the organization.
+    organization: Option<OrganizationId>,
+}
 
 impl PresentedKey {
     /// Reads the value of an `Authorization` header, without any look-up.
@@ -41,23 +46,39 @@ impl PresentedKey {
         if !key::has_shape(kind, token) {
             return Err(Refusal::InvalidKey);
         }
-        Ok(Self(key::hash(token)))
+        Ok(Self::of_hash(key::hash(token)))
     }
 
     /// The key of a session. It was checked when the session began and is looked up again for every request.
     pub const fn of_hash(hash: KeyHash) -> Self {
-        Self(hash)
+        Self {
+            hash,
+            organization: None,
+        }
+    }
+
+    /// A person in place of a key, with the hash of [`Self::person_hash`].
+    pub const fn of_person(hash: KeyHash, organization: OrganizationId) -> Self {
+        Self {
+            hash,
+            organization: Some(organization),
+        }
+    }
+
+    /// The hash of a person who reads an organization. No key has it.
+    pub fn person_hash(subject: &str, organization: OrganizationId) -> KeyHash {
+        key::hash(format!("person\n{organization}\n{subject}").as_bytes())
     }
 
     /// The hash under which the store has the key.
     pub const fn hash(&self) -> KeyHash {
-        self.0
+        self.hash
     }
 
     /// The id of the key's budget of `requests`. No `Authorization` header has this value, so that each kind of request
     /// has a budget of its own.
     pub fn budget_id(&self, requests: &str) -> Vec<u8> {
-        [requests.as_bytes(), b"\n", &self.0.0].concat()
+        [requests.as_bytes(), b"\n", &self.hash.0].concat()
     }
 }
 
@@ -68,7 +89,7 @@ pub fn budget_id(header: &[u8]) -> &[u8] {
 }
 
 /// The token of a `Bearer` header, if it has one. Case does not matter in the scheme.
-fn bearer_token(header: &[u8]) -> Option<&[u8]> {
+pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at(header.iter().position(u8::is_ascii_whitespace)?);
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"Bearer") && !token.is_empty()).then_some(token)
@@ -83,8 +104,8 @@ pub trait AccessKey: Clone + Send + Sync + 'static {
     /// The cached projects of the owners of such keys.
     type Projects: Default + Send + Sync;
 
-    /// The key of this hash in any state. Blocks.
-    fn find(store: &Self::Store, hash: &KeyHash) -> Result<Option<Self>, StoreError>;
+    /// The presented key in any state. Blocks.
+    fn find(store: &Self::Store, key: &PresentedKey) -> Result<Option<Self>, StoreError>;
 
     /// Records the use of the key on the day of `now`. Blocks.
     fn record_use(&self, store: &Self::Store, now: Timestamp) -> Result<(), StoreError>;
@@ -103,12 +124,27 @@ impl AccessKey for StoredKey {
     /// The organization is part of the cache key, so that an entry of one organization is never returned to another.
     type Projects = Recent<(OrganizationId, ProjectId), Project>;
 
-    fn find(store: &Self::Store, hash: &KeyHash) -> Result<Option<Self>, StoreError> {
-        store.key(hash)
+    fn find(store: &Self::Store, key: &PresentedKey) -> Result<Option<Self>, StoreError> {
+        let Some(organization) = key.organization else {
+            return store.key(&key.hash);
+        };
+        let plan = store.plan(organization)?;
+        Ok(plan.map(|plan| Self {
+            id: key.hash.person_id(),
+            is_person: true,
+            organization,
+            plan,
+            // The session of the person ends, and not the right.
+            expires_at: Timestamp::from_unix_ms(i64::MAX),
+            revoked_at: None,
+        }))
     }
 
     fn record_use(&self, store: &Self::Store, now: Timestamp) -> Result<(), StoreError> {
-        store.key_used(self.id, now)
+        match self.is_person {
+            true => Ok(()),
+            false => store.key_used(self.id, now),
+        }
     }
 
     fn id(&self) -> KeyId {
@@ -134,8 +170,8 @@ impl AccessKey for StoredIngestKey {
     type Store = dyn IngestKeys;
     type Projects = ();
 
-    fn find(store: &Self::Store, hash: &KeyHash) -> Result<Option<Self>, StoreError> {
-        store.ingest_key(hash)
+    fn find(store: &Self::Store, key: &PresentedKey) -> Result<Option<Self>, StoreError> {
+        store.ingest_key(&key.hash)
     }
 
     /// The record of an upload includes the key's use.
@@ -220,6 +256,9 @@ pub enum Refusal {
     /// Not the shape of a key, or unknown.
     #[error("the key is not valid")]
     InvalidKey,
+    /// A token that stands for no key, for this reason.
+    #[error("the token is not valid: {0}")]
+    InvalidToken(&'static str),
     /// Revoked, whether expired or not.
     #[error("the key was revoked")]
     KeyRevoked,
@@ -237,9 +276,21 @@ pub enum CheckError {
     /// The request is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The keys of a token's issuer have to be fetched, or its issuer does not answer.
+    #[error(transparent)]
+    Token(TokenError),
     /// The look-up failed, so the key's validity is unknown.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<TokenError> for CheckError {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Wrong(why) => Self::Refused(Refusal::InvalidToken(why)),
+            other @ (TokenError::KeysNeeded | TokenError::Unavailable) => Self::Token(other),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -292,7 +343,7 @@ mod tests {
         for scheme in ["Bearer", "bearer", "BEARER", "bEaReR  "] {
             let header = format!("{scheme} {}", read.reveal());
             let presented = PresentedKey::of_header(KeyKind::Read, Some(header.as_bytes())).unwrap();
-            assert_eq!(presented, PresentedKey(new.hash));
+            assert_eq!(presented, PresentedKey::of_hash(new.hash));
         }
     }
 
@@ -311,6 +362,7 @@ mod tests {
     fn the_notice_begins_seven_days_before_the_expiry() {
         let stored = StoredKey {
             id: KeyId(uuid::Uuid::nil()),
+            is_person: false,
             organization: OrganizationId(uuid::Uuid::nil()),
             plan: Plan::Standard,
             expires_at: NOW.plus_days(7),

@@ -49,7 +49,7 @@ impl<K: AccessKey> Directory<K> {
     /// the store.
     pub fn check(&self, key: &PresentedKey, now: Timestamp) -> Result<Grant<K>, CheckError> {
         let hash = key.hash();
-        let stored = self.keys.get(hash, now, || K::find(&self.store, &hash))?;
+        let stored = self.keys.get(hash, now, || K::find(&self.store, key))?;
         Ok(Grant::of(stored.ok_or(Refusal::InvalidKey)?, now)?)
     }
 

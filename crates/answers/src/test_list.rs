@@ -28,6 +28,7 @@ mod figures;
 
 pub use self::figures::{Interval, OutcomeCounts};
 
+pub(crate) use self::figures::percentile;
 use self::figures::{letters, usual_durations, wilson};
 use crate::{
     flaky::{check_length, last_runs},
@@ -59,7 +60,15 @@ pub struct JudgedTests {
     pub stable: Arc<StableBranchState>,
     /// The owners of the tests.
     pub owners: Arc<Owners>,
-    verdicts: Arc<Vec<Verdict>>,
+    pub(crate) verdicts: Arc<Vec<Verdict>>,
+}
+
+/// The name of a test that has a result.
+pub(crate) fn name_of(names: &TestNames, test: TestOrdinal) -> Result<TestNameRef<'_>, StoreError> {
+    names.get(test).ok_or_else(|| StoreError::Corrupt {
+        what: "result of an unknown test",
+        value: test.to_string(),
+    })
 }
 
 /// A verdict with the name of its test.
@@ -109,10 +118,7 @@ impl JudgedTests {
     ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
         let mut entries = Vec::new();
         for verdict in &*self.verdicts {
-            let name = names.get(verdict.test).ok_or_else(|| StoreError::Corrupt {
-                what: "result of an unknown test",
-                value: verdict.test.to_string(),
-            })?;
+            let name = name_of(names, verdict.test)?;
             if is_included(&(name, verdict)) {
                 entries.push((name, verdict));
             }
@@ -122,7 +128,7 @@ impl JudgedTests {
 
     /// The owners of these tests, those with the most tests that need work first. A test with several owners counts for
     /// each.
-    fn owner_counts(&self, tests: &[NamedVerdict<'_>]) -> Vec<OwnerCounts> {
+    pub(crate) fn owner_counts(&self, tests: &[NamedVerdict<'_>]) -> Vec<OwnerCounts> {
         let mut lookup = self.owners.lookup();
         let mut groups: BTreeMap<String, StatusCounts> = BTreeMap::new();
         for (test, verdict) in tests {
@@ -468,6 +474,15 @@ pub struct StatusCounts {
 }
 
 impl StatusCounts {
+    /// The counts of these verdicts.
+    pub(crate) fn of_verdicts(verdicts: &[Verdict]) -> Self {
+        let mut counts = Self::default();
+        for verdict in verdicts {
+            counts.add(verdict.status);
+        }
+        counts
+    }
+
     const fn add(&mut self, status: VerdictStatus) {
         self.total += 1;
         let of_status = match status {

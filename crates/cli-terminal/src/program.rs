@@ -28,7 +28,7 @@ const ASSAY: &[Group] = &[
 /// The commands of `assay-admin`, in the order of first use.
 const ASSAY_ADMIN: &[Group] = &[
     ("First", &["setup"]),
-    ("Administration", &["org", "project", "key"]),
+    ("Administration", &["org", "project", "key", "trust"]),
     ("Reports", &["import", "uploads", "export"]),
     (
         "The database",

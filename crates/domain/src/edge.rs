@@ -40,7 +40,7 @@ impl Edge {
     pub const fn test(&self) -> Option<TestOrdinal> {
         match self.subject {
             EdgeSubject::Test { test, .. } => Some(test),
-            EdgeSubject::Suite | EdgeSubject::Error { .. } => None,
+            EdgeSubject::Suite | EdgeSubject::Error { .. } | EdgeSubject::Budget { .. } => None,
         }
     }
 
@@ -48,7 +48,7 @@ impl Edge {
     pub const fn verdict_before(&self) -> Option<VerdictStatus> {
         match self.subject {
             EdgeSubject::Test { from, .. } => Some(from),
-            EdgeSubject::Suite | EdgeSubject::Error { .. } => None,
+            EdgeSubject::Suite | EdgeSubject::Error { .. } | EdgeSubject::Budget { .. } => None,
         }
     }
 }
@@ -71,6 +71,11 @@ pub enum EdgeSubject {
     Error {
         /// Its number.
         signature: i32,
+    },
+    /// The flake budget.
+    Budget {
+        /// The number of flaky tests.
+        flaky: i32,
     },
 }
 

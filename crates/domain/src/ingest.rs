@@ -2,7 +2,9 @@
 
 use crate::{
     decision::{DecisionError, DecisionReceipt, GateDecision, StoredDecision},
+    fix::{FixError, NewFix},
     id::{KeyId, ProjectId, RunId},
+    identity::Trust,
     key::KeyHash,
     project::Project,
     recording::Effect,
@@ -15,6 +17,9 @@ use crate::{
 pub trait IngestKeys: Send + Sync {
     /// The ingest key of this hash in any state. It finds neither read keys nor keys of deleted projects.
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError>;
+
+    /// The keys without a secret, in any state, for tokens of this issuer and repository, oldest first.
+    fn trusted_keys(&self, issuer: &str, repository: &str) -> Result<Vec<StoredIngestKey>, StoreError>;
 
     /// The project of an ingest key at `now`, as its organization sees it; none if it was deleted.
     fn project_of_key(&self, project: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
@@ -31,6 +36,15 @@ pub trait IngestKeys: Send + Sync {
         rules: RecordingRules,
         now: Timestamp,
     ) -> Result<DecisionReceipt, DecisionError>;
+
+    /// Stores a fix of a test. The oldest ones beyond [`MOST_FIXES`](crate::fix::MOST_FIXES) of the test are deleted.
+    fn record_fix(
+        &self,
+        project: ProjectId,
+        fix: &NewFix,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<(), FixError>;
 }
 
 /// A stored ingest key with its project, from one look-up.
@@ -48,6 +62,8 @@ pub struct StoredIngestKey {
     pub terms: IngestTerms,
     /// The time of its revocation, if any.
     pub revoked_at: Option<Timestamp>,
+    /// The job that sent a token for this key, as the token says.
+    pub sender: Option<String>,
 }
 
 /// The permissions and expiry of an ingest key.
@@ -61,6 +77,8 @@ pub struct IngestTerms {
     pub backfill: bool,
     /// Whether it may send runs of pull requests only. Such a key may be public.
     pub pull_requests_only: bool,
+    /// For a key without a secret: whose tokens stand for it.
+    pub trust: Option<Trust>,
 }
 
 /// A report that an ingest key stored, or that was already stored.
@@ -86,6 +104,8 @@ pub struct Upload {
     pub files: u32,
     /// The client's own name. The store keeps its first 200 characters.
     pub client: Option<String>,
+    /// The job that sent it, as its token says. The store keeps the first 500 characters.
+    pub sender: Option<String>,
 }
 
 /// What an ingest key stored on a day.
@@ -140,4 +160,6 @@ pub struct UploadEntry {
     pub key_prefix: Option<String>,
     /// The client's own name.
     pub client: Option<String>,
+    /// The job that sent it, as its token says; none for a key with a secret.
+    pub sender: Option<String>,
 }

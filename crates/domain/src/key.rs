@@ -31,6 +31,14 @@ vocabulary!(
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyHash(pub [u8; 32]);
 
+impl KeyHash {
+    /// The id of a person, from the beginning of their hash.
+    pub fn person_id(&self) -> KeyId {
+        let half = self.0.first_chunk::<16>().copied().unwrap_or_default();
+        KeyId(uuid::Uuid::from_bytes(half))
+    }
+}
+
 impl std::fmt::Debug for KeyHash {
     /// Hides the value: a reader of a log could confirm a guess with the hash.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,6 +51,8 @@ impl std::fmt::Debug for KeyHash {
 pub struct StoredKey {
     /// The key's public id.
     pub id: KeyId,
+    /// Whether it stands for a person who signed in without a key. Its id is then of that person.
+    pub is_person: bool,
     /// The organization that it reads.
     pub organization: OrganizationId,
     /// The organization's current plan.
@@ -90,6 +100,9 @@ pub struct KeyEntry {
     pub expires_at: Option<Timestamp>,
     /// The time of its revocation, if any.
     pub revoked_at: Option<Timestamp>,
+    /// For an ingest key without a secret: whose tokens stand for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<crate::identity::Trust>,
     /// The day of its latest use, as `2026-11-20`.
     pub last_used_on: Option<String>,
 }

@@ -220,6 +220,11 @@ impl RunObservations {
         self.present.contains(test) && !self.skipped.contains(test)
     }
 
+    /// Whether the run failed: a test in the end, or something outside of its tests.
+    pub fn has_failed(&self) -> bool {
+        self.ending.failed_outside_tests || self.failures.iter().any(|failure| !failure.recovered)
+    }
+
     /// The tests that failed in the end.
     pub fn failed_tests(&self) -> Bitmap {
         let failed = self.failures.iter().filter(|failure| !failure.recovered);

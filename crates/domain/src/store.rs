@@ -18,7 +18,7 @@ pub use outbox::{
     OutboxProject,
 };
 pub use read::{
-    ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ReadKeys, RecognisedOutcome,
+    ComputeShared, Connections, EndedSessions, FinalResult, ProjectFigures, ReadKeys, RecognisedOutcome,
     RecognisedReport, ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, in_snapshot, shared,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};

@@ -3,6 +3,25 @@
 /// The version of the model. It is raised whenever the same history may be judged differently.
 pub const ENGINE_VERSION: &str = "11";
 
+/// The main constants of the model and of the verdicts, by name. `docs/engine.md` explains them.
+pub fn constants() -> Vec<(&'static str, Vec<f64>)> {
+    let mut constants = crate::model::constants();
+    constants.extend([
+        ("contradictedScore", vec![CONTRADICTED_SCORE]),
+        ("episodicScore", vec![EPISODIC_SCORE]),
+        (
+            "enoughRuns",
+            vec![f64::from(ENOUGH_RUNS), f64::from(STILL_ENOUGH_RUNS)],
+        ),
+        ("broken", vec![BROKEN]),
+        ("streak", vec![f64::from(STREAK), f64::from(STREAK_OF_CROWD)]),
+        ("resolvedPasses", vec![f64::from(RESOLVED_PASSES)]),
+        ("resolvedChance", vec![RESOLVED_CHANCE]),
+        ("massFailure", vec![MASS_FAILURE]),
+    ]);
+    constants
+}
+
 /// The score of a flaky test with an incident. Chosen with the next one to find the most flaky tests at little cost in
 /// precision.
 pub(crate) const CONTRADICTED_SCORE: f64 = 0.4;

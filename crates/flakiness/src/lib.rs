@@ -9,7 +9,7 @@
 // Re-exported, so that a program that judges its own history depends on one crate only.
 pub use assay_domain as domain;
 
-pub use config::ENGINE_VERSION;
+pub use config::{ENGINE_VERSION, constants};
 pub use engine::Engine;
 pub use history_builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
 pub use model::causes::{

@@ -7,7 +7,7 @@ use actix_web::{
     http::header::{self, Accept, ContentType},
     web::{self, ServiceConfig},
 };
-use assay_http::{AdmissionControl, Problem, TimeLimits, with_causes};
+use assay_http::{AdmissionControl, Problem, ProjectMetrics, TimeLimits, with_causes};
 
 use crate::{app::App, exposition::Exposition, reference};
 
@@ -17,12 +17,13 @@ const READINESS: TimeLimits = TimeLimits {
     answering: Duration::from_secs(3),
 };
 
-/// Mounts `/healthz` (the process answers), `/readyz` (the database answers, too), `/metrics`, and the description of
-/// the API: `/openapi.json` and, for people, `/docs`. `/` redirects to `/docs`.
+/// Mounts `/healthz` (the process answers), `/readyz` (the database answers, too), `/metrics`, `/metrics/projects`, and the
+/// description of the API: `/openapi.json` and, for people, `/docs`. `/` redirects to `/docs`.
 pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
-        let ready = app.clone();
+        let (ready, figures) = (app.clone(), app.clone());
         let admission = Arc::new(AdmissionControl::new(1, READINESS));
+        let scrapes = Arc::new(AdmissionControl::new(1, READINESS));
         config
             .route(
                 "/healthz",
@@ -35,6 +36,12 @@ pub fn admin(app: App) -> impl FnOnce(&mut ServiceConfig) {
             .route(
                 "/metrics",
                 web::get().to(move |accept: web::Header<Accept>| metrics(app.clone(), accept.into_inner())),
+            )
+            .route(
+                "/metrics/projects",
+                web::get().to(move |accept: web::Header<Accept>| {
+                    project_metrics(figures.clone(), Arc::clone(&scrapes), accept.into_inner())
+                }),
             )
             .route("/openapi.json", web::get().to(document))
             .route("/docs", web::get().to(page))
@@ -69,11 +76,22 @@ async fn page() -> HttpResponse {
 }
 
 async fn metrics(app: App, accept: Accept) -> HttpResponse {
-    let format = Exposition::negotiate(&accept);
-    match app
-        .metrics
-        .open_metrics(app.store.connections(), app.store.reads_by_node())
-    {
+    let (connections, reads) = (app.store.connections(), app.store.reads_by_node());
+    exposed(&accept, app.metrics.open_metrics(connections, reads))
+}
+
+/// The figures of projects. They need the database, so they are apart from the metrics of the process.
+async fn project_metrics(app: App, admission: Arc<AdmissionControl<()>>, accept: Accept) -> HttpResponse {
+    match admission.run((), move || app.store.judged_figures()).await {
+        Ok(Ok(projects)) => exposed(&accept, ProjectMetrics::text(&projects)),
+        Ok(Err(error)) => not_ready(&error),
+        Err(rejected) => not_ready(&Problem::from(rejected)),
+    }
+}
+
+fn exposed(accept: &Accept, text: Result<String, std::fmt::Error>) -> HttpResponse {
+    let format = Exposition::negotiate(accept);
+    match text {
         Ok(text) => HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, format.content_type()))
             .insert_header((header::VARY, "Accept"))

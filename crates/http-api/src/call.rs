@@ -61,10 +61,10 @@ impl Call<'_> {
         suspects
     }
 
-    /// The verdicts on all tests of a history at the time of the request.
-    pub(crate) fn judge_all(&self, history: &History) -> Vec<Verdict> {
+    /// The verdicts on all tests of a history at a time.
+    pub(crate) fn judge_all(&self, history: &History, at: Timestamp) -> Vec<Verdict> {
         let started = Instant::now();
-        let verdicts = self.engine.verdicts(history, self.now);
+        let verdicts = self.engine.verdicts(history, at);
         self.metrics.judged(history.results(), started.elapsed());
         verdicts
     }

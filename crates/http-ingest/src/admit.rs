@@ -6,7 +6,7 @@ use actix_web::http::{
 };
 use assay_access::check::{IngestGrant, PresentedKey};
 use assay_domain::key::KeyKind;
-use assay_http::{CountedBy, authorization};
+use assay_http::{CountedBy, Problem, authorization, count};
 
 use crate::{app::AppState, error::IngestError};
 
@@ -24,16 +24,34 @@ pub(crate) async fn admit(
     longest: u64,
 ) -> Result<AdmittedRequest, IngestError> {
     let header = authorization(headers);
-    let presented = PresentedKey::of_header(KeyKind::Ingest, header.as_deref());
     // Describing a key does not count as an upload.
-    let counted_by = match *method == Method::POST {
-        true => CountedBy::key(&*app.limiter, &presented, "upload"),
-        false => None,
+    let is_counted = *method == Method::POST;
+    let now = (app.clock)();
+    let grant = match app.tokens.of_header(header.as_deref()) {
+        Some(token) => {
+            let token = token.map_err(Problem::from)?;
+            let identified = app
+                .reception
+                .identify_token(&app.tokens, &app.fetches, token, now);
+            let grant = identified.await?;
+            // Each job has tokens of its own, so their uploads count against the key for which they stand.
+            let id = [b"upload\n", grant.id.0.as_bytes().as_slice()].concat();
+            let counted_by = is_counted.then(|| CountedBy {
+                limiter: &*app.limiter,
+                id: id.into(),
+            });
+            count(counted_by, now).await?;
+            grant
+        }
+        None => {
+            let presented = PresentedKey::of_header(KeyKind::Ingest, header.as_deref());
+            let counted_by = match is_counted {
+                true => CountedBy::key(&*app.limiter, &presented, "upload"),
+                false => None,
+            };
+            app.reception.identify(presented, counted_by, now).await?.1
+        }
     };
-    let (_, grant) = app
-        .reception
-        .identify(presented, counted_by, (app.clock)())
-        .await?;
     if declared_length(headers).is_some_and(|length| length > longest) {
         return Err(too_long(longest));
     }

@@ -2,11 +2,12 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use assay_access::{check::IngestGrant, limit::RateLimiter};
+use assay_access::{check::IngestGrant, limit::RateLimiter, token::Tokens};
 use assay_answers::links::{self, PublicPages};
 use assay_domain::{
     id::{KeyId, ProjectId, RunId},
     ingest::IngestKeys,
+    key::KeyHash,
     store::{Recorder, Store},
     timestamp::Clock,
 };
@@ -21,6 +22,8 @@ use crate::{error::IngestError, limits::Limits, memory::UploadMemory, queue::Sto
 
 /// Threads that look up keys.
 const LOOK_UP_THREADS: usize = 2;
+/// Threads that fetch the keys of issuers. One issuer holds at most half of them.
+const FETCH_THREADS: usize = 2;
 /// Threads that explain failures and store decisions of gates. A project holds at most half of them.
 const EXPLANATION_THREADS: usize = 4;
 /// Connections to the database beside those of the writers: one for each of these threads.
@@ -42,6 +45,10 @@ pub(crate) struct AppState {
     /// The stored runs that explain the failures of a report.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) reception: IngestReception,
+    /// The check of tokens in the place of a key.
+    pub(crate) tokens: Tokens,
+    /// Admission control for fetching the keys of issuers.
+    pub(crate) fetches: AdmissionControl<KeyHash>,
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
@@ -66,11 +73,13 @@ pub(crate) struct AppState {
 }
 
 impl App {
-    /// Creates the application: `database` stores the reports and the ingest keys, `judge` computes the verdicts. Answers
-    /// link to the pages under `pages_url`.
+    /// Creates the application: `database` stores the reports and the ingest keys, `judge` computes the verdicts, `tokens`
+    /// checks what CI jobs send in the place of keys. Answers link to the pages under `pages_url`.
+    #[expect(clippy::too_many_arguments, reason = "the program wires the parts here, once")]
     pub fn new<D: IngestKeys + Recorder + Store + 'static>(
         database: Arc<D>,
         judge: Arc<dyn Diagnose>,
+        tokens: Tokens,
         limiter: Arc<dyn RateLimiter>,
         clock: Clock,
         limits: Limits,
@@ -101,6 +110,8 @@ impl App {
         let capacity = |all: u64, gauge| Capacity::new(all, all.div_ceil(2), gauge);
         Self(Arc::new(AppState {
             reception: IngestReception::new(database.clone(), LOOK_UP_THREADS),
+            tokens,
+            fetches: AdmissionControl::new(FETCH_THREADS, TimeLimits::READ),
             keys: database.clone(),
             recorder: database.clone(),
             store: database,

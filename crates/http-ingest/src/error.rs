@@ -6,6 +6,7 @@ use actix_web::{HttpResponse, http::StatusCode};
 use assay_access::check::Refusal;
 use assay_domain::{
     decision::DecisionError,
+    fix::FixError,
     key::KeyKind,
     rules::RuleViolation,
     store::{RecordError, StoreError},
@@ -20,7 +21,7 @@ pub(crate) enum IngestError {
     #[error(transparent)]
     Problem(#[from] Problem),
     #[error(
-        "There is no such route; reports go to POST /ingest/v1/reports, decisions to POST /ingest/v1/decisions, requests for comments to POST /ingest/v1/comments."
+        "There is no such route; reports go to POST /ingest/v1/reports, decisions to POST /ingest/v1/decisions, fixes to POST /ingest/v1/fixes, requests for comments to POST /ingest/v1/comments."
     )]
     NoSuchRoute,
     #[error("This route accepts only {allow}.")]
@@ -64,6 +65,8 @@ pub(crate) enum IngestError {
     NotAllowed(#[from] RuleViolation),
     #[error(transparent)]
     NotDecided(#[from] DecisionError),
+    #[error(transparent)]
+    FixNotStored(#[from] FixError),
     #[error("{reason}; try again in {after_s} s.")]
     Busy { reason: &'static str, after_s: u64 },
     #[error("the upload's temporary file failed")]
@@ -155,6 +158,7 @@ impl IngestError {
                     RecordError::Store(_) | RecordError::NotJudged(_) | RecordError::ClockDiffers { .. }
                 )
                 | Self::NotDecided(DecisionError::Store(_))
+                | Self::FixNotStored(FixError::Store(_))
         );
         let is_failure = if let Self::Problem(problem) = self {
             problem.is_failure()
@@ -179,7 +183,8 @@ impl IngestError {
             Some(*after_s)
         } else if matches!(self.status_and_code().0, StatusCode::SERVICE_UNAVAILABLE) {
             let fault = if let Self::NotRecorded(RecordError::Store(error) | RecordError::NotJudged(error))
-            | Self::NotDecided(DecisionError::Store(error)) = self
+            | Self::NotDecided(DecisionError::Store(error))
+            | Self::FixNotStored(FixError::Store(error)) = self
             {
                 Fault::of(error)
             } else {
@@ -216,11 +221,12 @@ impl IngestError {
             Self::NotAllowed(violation)
             | Self::NotRecorded(RecordError::NotAllowed(violation))
             | Self::NotDecided(DecisionError::NotAllowed(violation)) => Self::of_violation(violation),
+            Self::FixNotStored(FixError::NotAllowed) => (StatusCode::FORBIDDEN, "branch_not_allowed"),
             Self::NotDecided(DecisionError::NoRun | DecisionError::NoUpload { .. }) => {
                 (StatusCode::NOT_FOUND, "unknown_run")
             }
             Self::NotRecorded(RecordError::ClockDiffers { .. }) => of_fault(Fault::Temporary),
-            Self::NotDecided(DecisionError::NoTest { .. }) => {
+            Self::NotDecided(DecisionError::NoTest { .. }) | Self::FixNotStored(FixError::NoTest { .. }) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "unknown_test")
             }
             Self::NotRecorded(RecordError::RevisionDiffers { .. }) => {
@@ -230,7 +236,8 @@ impl IngestError {
                 (StatusCode::CONFLICT, "sharding_differs")
             }
             Self::NotRecorded(RecordError::Store(error) | RecordError::NotJudged(error))
-            | Self::NotDecided(DecisionError::Store(error)) => of_fault(Fault::of(error)),
+            | Self::NotDecided(DecisionError::Store(error))
+            | Self::FixNotStored(FixError::Store(error)) => of_fault(Fault::of(error)),
             Self::Busy { .. } | Self::Spool(_) => of_fault(Fault::Temporary),
             Self::Json(_) => of_fault(Fault::Permanent),
         }
@@ -256,7 +263,9 @@ impl IngestError {
             Self::NotRecorded(RecordError::NoProject(_)) => Problem::Refused(Refusal::InvalidKey)
                 .sentence(KeyKind::Ingest)
                 .into_owned(),
-            Self::NotRecorded(RecordError::Store(error)) | Self::NotDecided(DecisionError::Store(error)) => {
+            Self::NotRecorded(RecordError::Store(error))
+            | Self::NotDecided(DecisionError::Store(error))
+            | Self::FixNotStored(FixError::Store(error)) => {
                 Fault::of(error).sentence(KeyKind::Ingest).to_owned()
             }
             Self::NotRecorded(RecordError::NotJudged(error @ StoreError::NotPermitted { .. })) => {
@@ -284,6 +293,7 @@ impl IngestError {
             | Self::NotRecorded(_)
             | Self::NotAllowed(_)
             | Self::NotDecided(_)
+            | Self::FixNotStored(_)
             | Self::Busy { .. } => self.to_string(),
         }
     }

@@ -15,6 +15,7 @@ mod comment;
 mod decision;
 mod error;
 mod fields;
+mod fix;
 mod limits;
 mod memory;
 mod metrics;

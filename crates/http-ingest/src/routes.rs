@@ -19,6 +19,7 @@ use crate::{
     app::{App, AppState},
     comment, decision,
     error::IngestError,
+    fix,
     limits::DECISION_BYTES,
     parse::Head,
     parts::Shape,
@@ -30,6 +31,7 @@ pub const BASE: &str = "/ingest/v1";
 
 pub(crate) const REPORTS: &str = "/ingest/v1/reports";
 pub(crate) const DECISIONS: &str = "/ingest/v1/decisions";
+pub(crate) const FIXES: &str = "/ingest/v1/fixes";
 pub(crate) const COMMENTS: &str = "/ingest/v1/comments";
 pub(crate) const KEY: &str = "/ingest/v1/key";
 const NO_ROUTE: &str = "(no route)";
@@ -61,7 +63,7 @@ pub fn on_continue(app: App) -> Continue {
         Box::pin(async move {
             let started = Instant::now();
             let route = route(request.path(), request.method());
-            if ![REPORTS, DECISIONS, COMMENTS].contains(&route) {
+            if ![REPORTS, DECISIONS, FIXES, COMMENTS].contains(&route) {
                 // The handler rejects it regardless of the body.
                 return Ok(request);
             }
@@ -96,6 +98,7 @@ pub fn on_continue(app: App) -> Continue {
 enum CheckedHead {
     Reports(Head),
     Decision(Shape),
+    Fix(Shape),
     Comment(Shape),
 }
 
@@ -103,6 +106,7 @@ impl CheckedHead {
     fn of(route: &str, headers: &header::HeaderMap, query: Option<&str>) -> Result<Self, IngestError> {
         match route {
             DECISIONS => return decision::shape(headers, query).map(Self::Decision),
+            FIXES => return decision::shape(headers, query).map(Self::Fix),
             COMMENTS => return decision::shape(headers, query).map(Self::Comment),
             _ => {}
         }
@@ -118,7 +122,7 @@ async fn before_body(
     query: Option<&str>,
 ) -> Result<(AdmittedRequest, CheckedHead), IngestError> {
     let longest = match route {
-        DECISIONS | COMMENTS => DECISION_BYTES,
+        DECISIONS | FIXES | COMMENTS => DECISION_BYTES,
         _ => app.limits.wire_bytes,
     };
     let admitted = admit(app, &Method::POST, headers, longest).await?;
@@ -167,9 +171,10 @@ fn route(path: &str, method: &Method) -> &'static str {
     match (path, method) {
         (REPORTS, &Method::POST) => REPORTS,
         (DECISIONS, &Method::POST) => DECISIONS,
+        (FIXES, &Method::POST) => FIXES,
         (COMMENTS, &Method::POST) => COMMENTS,
         (KEY, &Method::GET | &Method::HEAD) => KEY,
-        (REPORTS | DECISIONS | COMMENTS | KEY, _) => NO_METHOD,
+        (REPORTS | DECISIONS | FIXES | COMMENTS | KEY, _) => NO_METHOD,
         _ => NO_ROUTE,
     }
 }
@@ -182,7 +187,7 @@ async fn respond(
     body_is_read: impl FnOnce(),
 ) -> Result<HttpResponse, IngestError> {
     match route {
-        REPORTS | DECISIONS | COMMENTS => {
+        REPORTS | DECISIONS | FIXES | COMMENTS => {
             // A client that waited for `100 Continue` was checked already.
             let checked = request.extensions_mut().remove::<AdmittedRequest>();
             let (headers, query) = (request.headers(), request.uri().query());
@@ -194,6 +199,10 @@ async fn respond(
                 CheckedHead::Reports(head) => {
                     let (status, answer) = upload::store(app, grant, head, payload, body_is_read).await?;
                     HttpResponse::build(status).insert_header(NO_STORE).json(answer)
+                }
+                CheckedHead::Fix(shape) => {
+                    let answer = fix::store(app, grant, shape, payload, body_is_read).await?;
+                    HttpResponse::Created().insert_header(NO_STORE).json(answer)
                 }
                 CheckedHead::Decision(shape) => {
                     let (status, answer) = decision::store(app, grant, shape, payload, body_is_read).await?;

@@ -10,6 +10,7 @@ use std::{
 use assay_answers::comment::Comment;
 use assay_domain::{
     decision::{self, DecisionError, ExcusedTest, GateDecision},
+    fix::NewFix,
     key::KeyKind,
     rules::RuleViolation,
     run::CiProvider,
@@ -27,12 +28,13 @@ use crate::{
     decision::DecisionAnswer,
     error::{ErrorBody, IngestError},
     fields,
-    routes::{BASE, COMMENTS, DECISIONS, KEY, KeyAnswer, REPORTS},
+    fix::FixAnswer,
+    routes::{BASE, COMMENTS, DECISIONS, FIXES, KEY, KeyAnswer, REPORTS},
 };
 
 const INTRODUCTION: &str = "\
 Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…` with the ingest key of one \
-project. `assay-admin key create-ingest` creates the key. It can only store reports and decisions on them in that project.
+project. `assay-admin key create-ingest` creates the key. It can only store reports, decisions on them and fixes of tests in that project.
 
 - An upload is stored as a whole or not at all, before the answer is sent. Repeating an upload changes nothing, so a client may \
 repeat a request whose answer was lost.
@@ -121,7 +123,7 @@ fn the_page_has_every_route_field_and_code() {
     for (error, _) in errors() {
         assert!(named(error.code()), "the code {}", error.code());
     }
-    for route in [REPORTS, DECISIONS, COMMENTS, KEY] {
+    for route in [REPORTS, DECISIONS, FIXES, COMMENTS, KEY] {
         assert!(named(route), "the route {route}");
     }
 }
@@ -144,6 +146,7 @@ fn document() -> Value {
         "paths": {
             below(REPORTS): {"post": store_reports()},
             below(DECISIONS): {"post": store_decision()},
+            below(FIXES): {"post": store_fix()},
             below(COMMENTS): {"post": compose_comment()},
             below(KEY): {"get": describe_key()},
         },
@@ -177,7 +180,8 @@ fn store_reports() -> Value {
     let raw = json!({"schema": {"type": "string", "contentMediaType": "application/octet-stream"}});
     let answer = |description| answer(description, &schema_name::<Answer>());
     // A report names its run itself, so no run is unknown.
-    let mut responses = refusals(|error| !matches!(error, IngestError::NotDecided(_)));
+    let mut responses =
+        refusals(|error| !matches!(error, IngestError::NotDecided(_) | IngestError::FixNotStored(_)));
     responses.insert(
         "200".to_owned(),
         answer("Nothing changed: the report was stored before, or this is a dry run."),
@@ -215,6 +219,7 @@ fn store_decision() -> Value {
                 | IngestError::Report(_)
                 | IngestError::NothingToStore
                 | IngestError::NotRecorded(_)
+                | IngestError::FixNotStored(_)
                 | IngestError::NotAllowed(
                     RuleViolation::StartsInTheFuture { .. } | RuleViolation::DayUsedUp { .. }
                 )
@@ -237,6 +242,31 @@ fn store_decision() -> Value {
     })
 }
 
+fn store_fix() -> Value {
+    // Errors of a report or a run cannot occur here.
+    let mut responses = refusals(|error| {
+        !matches!(
+            error,
+            IngestError::WrongProject { .. }
+                | IngestError::Report(_)
+                | IngestError::NothingToStore
+                | IngestError::NotRecorded(_)
+                | IngestError::NotDecided(_)
+                | IngestError::NotAllowed(_)
+        )
+    });
+    responses.insert("201".to_owned(), answer("Stored.", &schema_name::<FixAnswer>()));
+    let schema = json!({"$ref": format!("#/components/schemas/{}", schema_name::<NewFix>())});
+    json!({
+        "operationId": "storeFix",
+        "summary": "Store what repetitions show of a fix, or claim a fix",
+        "description": "`assay verify` sends it. It changes no verdict. The page of the test and the read API show it, and whether \
+            the stable branch keeps it. It counts as an upload. A key for pull requests only is refused.",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": schema}}},
+        "responses": responses,
+    })
+}
+
 fn compose_comment() -> Value {
     // Nothing is stored, so errors of a report cannot occur here.
     let mut responses = refusals(|error| {
@@ -248,6 +278,7 @@ fn compose_comment() -> Value {
                 | IngestError::NotRecorded(_)
                 | IngestError::NotAllowed(_)
                 | IngestError::NotDecided(DecisionError::NoTest { .. })
+                | IngestError::FixNotStored(_)
         )
     });
     responses.insert(
@@ -377,6 +408,8 @@ fn schemas() -> Map<String, Value> {
     register::<KeyAnswer>(&mut named_schemas);
     register::<DecisionAnswer>(&mut named_schemas);
     register::<GateDecision>(&mut named_schemas);
+    register::<FixAnswer>(&mut named_schemas);
+    register::<NewFix>(&mut named_schemas);
     register::<CommentRequest>(&mut named_schemas);
     register::<Comment>(&mut named_schemas);
     register::<ErrorBody<'_>>(&mut named_schemas);
@@ -390,6 +423,7 @@ fn schemas() -> Map<String, Value> {
         schema_name::<ErrorBody<'_>>(),
         schema_name::<GateDecision>(),
         schema_name::<ExcusedTest>(),
+        schema_name::<NewFix>(),
     ];
     for (name, schema) in &mut schemas {
         // Every field of an answer is always present.

@@ -316,6 +316,7 @@ fn record(
         bytes: parsed.bytes,
         files: parsed.files,
         client: parsed.client.clone(),
+        sender: grant.sender.clone(),
     };
     // The report is stored. A failure to list the upload must not make its client send it again.
     if let Err(error) = app.keys.record_upload(&upload) {

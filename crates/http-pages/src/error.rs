@@ -1,7 +1,7 @@
 //! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
 use actix_web::http::StatusCode;
-use assay_domain::{key::KeyKind, store::StoreError, test::CandidateFiles};
+use assay_domain::{identity::SignInError, key::KeyKind, store::StoreError, test::CandidateFiles};
 use assay_http::{Problem, RATE_LIMITED, RequestId, with_causes};
 
 /// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
@@ -27,6 +27,12 @@ pub(crate) enum FrontError {
     BrokenForm,
     #[error("an address sent too many unknown keys")]
     ManyKeys { after_s: u64 },
+    #[error("no sign-in at a provider was begun in this browser")]
+    NoSignInBegun,
+    #[error("the provider did not sign the person in")]
+    NotSignedIn,
+    #[error(transparent)]
+    SignIn(#[from] SignInError),
     #[error("{name} is not valid")]
     BadParameter { name: &'static str, rule: String },
     #[error("no such project")]
@@ -65,6 +71,11 @@ impl FrontError {
             Self::SlowForm => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
             Self::BrokenForm => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::ManyKeys { .. } => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
+            Self::NoSignInBegun => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::NotSignedIn | Self::SignIn(SignInError::NoAccess) => {
+                (StatusCode::FORBIDDEN, "sign_in_refused")
+            }
+            Self::SignIn(SignInError::Provider { .. }) => (StatusCode::BAD_GATEWAY, "provider_failed"),
             Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
             Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
@@ -98,6 +109,16 @@ impl FrontError {
             Self::BrokenForm => "The form is incomplete; send it again.".to_owned(),
             Self::ManyKeys { after_s } => {
                 format!("Too many unknown keys came from this address; try again in {after_s} s.")
+            }
+            Self::NoSignInBegun => {
+                "No sign-in was begun in this browser in the last 10 minutes; begin again.".to_owned()
+            }
+            Self::NotSignedIn => "The provider did not sign you in; begin again, or sign in with a read key.".to_owned(),
+            Self::SignIn(SignInError::NoAccess) => {
+                "You have signed in, and your account opens no project here; ask the operator of this installation.".to_owned()
+            }
+            Self::SignIn(SignInError::Provider { .. }) => {
+                "The sign-in at the provider failed; try again later. The log of this server has the reason.".to_owned()
             }
             Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
             Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),

@@ -38,7 +38,7 @@ pub(crate) enum Tab {
     Tests,
     Runs,
     Errors,
-    Durations,
+    Health,
 }
 
 /// The sections with their paths, their names, and the setting that the script remembers for each.
@@ -47,7 +47,7 @@ const TABS: [(Tab, &str, &str, Option<&str>); 5] = [
     (Tab::Tests, "/tests", "Tests", Some("sort")),
     (Tab::Runs, "/runs", "Runs", Some("days")),
     (Tab::Errors, "/errors", "Errors", Some("days")),
-    (Tab::Durations, "/durations", "Durations", None),
+    (Tab::Health, "/health", "Health", None),
 ];
 
 /// The whole page. `api_url` is the base of the read API.
@@ -119,8 +119,21 @@ pub(crate) fn error(sentence: &str, more: &Markup) -> String {
     )
 }
 
-/// The sign-in page. With `by_link`, a link with a key signs in without a click, as in the demonstration.
-pub(crate) fn login(wrong: Option<&str>, next: Option<&str>, by_link: bool) -> String {
+/// A page that leads the browser to an address. A redirection would not do: after one from another site, browsers omit the
+/// session's cookie, and one after a form must stay on this site.
+pub(crate) fn forward(address: &str, text: &str) -> String {
+    document(
+        text,
+        &html! {
+            meta http-equiv="refresh" content={ "0;url=" (address) };
+            main #main { p { a href=(address) { (text) } } }
+        },
+    )
+}
+
+/// The sign-in page, with the names of the providers. With `by_link`, a link with a key signs in without a click, as in the
+/// demonstration.
+pub(crate) fn login(wrong: Option<&str>, next: Option<&str>, by_link: bool, providers: &[&str]) -> String {
     document(
         "Sign in",
         &html! {
@@ -130,6 +143,11 @@ pub(crate) fn login(wrong: Option<&str>, next: Option<&str>, by_link: bool) -> S
                     p.brand { (mark()) "Assay" }
                     h1 { "Sign in" }
                     @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
+                    @for (place, name) in providers.iter().enumerate() {
+                        p { a.provider href=(links::with_query("/login/provider", &[("n", Some(&place.to_string())), ("next", next)])) {
+                            "Sign in with " (name)
+                        } }
+                    }
                     p #from-link role="status" hidden { "The link that you followed brought this key. Sign in only if you know who sent it: you will see the data of that key." }
                     // Password managers store a name beside a password. A key has no name, so the page provides one.
                     input type="text" name="username" value="assay" autocomplete="username" hidden;

@@ -8,6 +8,7 @@ mod assets;
 mod error;
 mod layout;
 mod pages;
+mod provider;
 mod session;
 mod sign_in;
 mod view;
@@ -22,18 +23,16 @@ use actix_web::{
     },
     web,
 };
-use assay_access::{
-    check::{PresentedKey, ReadGrant},
-    limit::InProcessLimiter,
-};
+use assay_access::{check::ReadGrant, limit::InProcessLimiter};
 use assay_domain::{
+    identity::SignIn,
     store::{EndedSessions, Store},
     timestamp::Clock,
 };
 use assay_flakiness::Diagnose;
 use assay_http::{
-    Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences, ReadReception,
-    RequestId, SUCCESS, Tag, observe,
+    AdmissionControl, Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences,
+    ReadReception, RequestId, SUCCESS, Tag, TimeLimits, observe,
 };
 use maud::html;
 
@@ -50,6 +49,10 @@ pub(crate) use assay_answers::links;
 const PAGES_A_MINUTE: u32 = 600;
 /// Unknown keys at sign-in per minute and address.
 const GUESSES_A_MINUTE: u32 = 30;
+/// Threads that ask providers. One provider holds at most half of them.
+const ASKING_THREADS: usize = 2;
+/// Returns from providers per minute and address. One proxy has the address of everyone behind it.
+const RETURNS_A_MINUTE: u32 = 300;
 /// Longest address for the redirect after signing in.
 const NEXT_BYTES: usize = 4_096;
 
@@ -77,6 +80,10 @@ pub struct Front {
     addresses: Arc<ClientAddresses>,
     pages: Option<links::PublicPages>,
     signs_in_by_link: bool,
+    providers: Option<Arc<dyn SignIn>>,
+    /// Admission control for requests to providers.
+    asks: Arc<AdmissionControl<usize>>,
+    returns: Arc<InProcessLimiter>,
 }
 
 /// The addresses of other parts that pages show.
@@ -114,6 +121,9 @@ impl Front {
             addresses: Arc::new(addresses),
             pages: None,
             signs_in_by_link: false,
+            providers: None,
+            asks: Arc::new(AdmissionControl::new(ASKING_THREADS, TimeLimits::READ)),
+            returns: Arc::new(InProcessLimiter::new(RETURNS_A_MINUTE)),
         }
     }
 
@@ -126,10 +136,25 @@ impl Front {
         }
     }
 
+    /// Lets people sign in at these providers, too.
+    #[must_use]
+    pub fn with_providers(self, providers: Arc<dyn SignIn>) -> Self {
+        Self {
+            providers: Some(providers),
+            ..self
+        }
+    }
+
     /// Lets prompts name the pages at this address.
     #[must_use]
     pub fn with_pages(self, pages: Option<links::PublicPages>) -> Self {
         Self { pages, ..self }
+    }
+
+    /// The sign-in page.
+    fn login_page(&self, wrong: Option<&str>, next: Option<&str>) -> String {
+        let providers = self.providers.as_ref().map(|providers| providers.providers());
+        layout::login(wrong, next, self.signs_in_by_link, &providers.unwrap_or_default())
     }
 
     /// Mounts the pages.
@@ -179,6 +204,22 @@ impl Front {
                 }
             }),
         );
+        for route in ["/login/provider", "/login/callback"] {
+            let front = self.clone();
+            config.service(web::resource(route).to(move |request: HttpRequest| {
+                let front = front.clone();
+                async move {
+                    observe(&front.metrics, &request, async |id| {
+                        let answer = match route {
+                            "/login/provider" => front.begin_at_provider(&request).await,
+                            _ => front.return_from_provider(&request).await,
+                        };
+                        front.outcome(route, answer, &request, id)
+                    })
+                    .await
+                }
+            }));
+        }
         config.service(web::resource("/logout").to(move |request: HttpRequest| {
             let front = logout.clone();
             async move {
@@ -212,7 +253,16 @@ impl Front {
         let session = cookies(request)
             .and_then(|header| self.sessions.of_header(header, now))
             .ok_or(FrontError::SignedOut)?;
-        let presented = Ok(PresentedKey::of_hash(session.key));
+        if let Some(provider) = session.provider_to_ask(now) {
+            let next = request.uri().path_and_query().map(ToString::to_string);
+            let next = next.as_deref().filter(|next| is_own_address(next));
+            let (provider, silent) = (provider.to_string(), Some("1"));
+            let pairs = [("n", Some(&*provider)), ("silent", silent), ("next", next)];
+            return Ok(see_other(&links::with_query("/login/provider", &pairs)));
+        }
+        let presented = Ok(session.presented());
+        let only = session.person.as_ref().and_then(|person| person.projects.clone());
+        let session_id = session.id;
         let counted_by = CountedBy::key(&*self.limiter, &presented, "page");
         let path: Vec<(String, String)> = request
             .match_info()
@@ -222,7 +272,7 @@ impl Front {
         let query = Pairs::of(request.query_string());
         let front = self.clone();
         let rendering = move |grant: ReadGrant| -> Result<RenderedPage, FrontError> {
-            if front.ended_sessions.is_session_ended(session.id)? {
+            if front.ended_sessions.is_session_ended(session_id)? {
                 return Err(FrontError::SignedOut);
             }
             let view = View {
@@ -231,6 +281,7 @@ impl Front {
                 engine: &*front.engine,
                 pages: front.pages.as_ref(),
                 caller: grant.caller(),
+                only: only.as_deref(),
                 now,
                 path: &path,
                 query: &query,
@@ -305,7 +356,7 @@ impl Front {
             return see_other(&links::with_query("/login", &[("next", next.as_deref())]));
         }
         let page = if error.is_refusal() {
-            layout::login(Some(&error.sentence()), next.as_deref(), self.signs_in_by_link)
+            self.login_page(Some(&error.sentence()), next.as_deref())
         } else if let FrontError::AmbiguousTest(files) = error {
             layout::error(&error.sentence(), &pages::parts::candidates(request, files))
         } else {
@@ -379,7 +430,7 @@ fn see_other(address: &str) -> HttpResponse {
 fn set_cookie(response: &mut HttpResponse, cookie: &str) {
     // Base64, digits and constant words are always a valid header value.
     if let Ok(value) = HeaderValue::from_str(cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
+        response.headers_mut().append(header::SET_COOKIE, value);
     }
 }
 

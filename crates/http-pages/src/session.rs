@@ -1,5 +1,5 @@
 //! The session: an encrypted cookie that contains the hash of a read key, the times of signing in and of its last use, and
-//! a random number.
+//! a random number. The session of a person who signed in at a provider contains what that person may read instead.
 //!
 //! The server stores no open sessions and never stores the key's text. It looks up the hash for every page, so that
 //! revoking a key ends its sessions. It stores the number of a session that was signed out, so that no copy of the cookie
@@ -7,7 +7,13 @@
 
 use std::sync::Arc;
 
-use assay_domain::{id::SessionId, key::KeyHash, timestamp::Timestamp};
+use assay_access::check::PresentedKey;
+use assay_domain::{
+    id::{OrganizationId, ProjectId, SessionId},
+    identity::SignInAttempt,
+    key::KeyHash,
+    timestamp::Timestamp,
+};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
@@ -15,6 +21,7 @@ use ring::{
     error::Unspecified,
     rand::{SecureRandom, SystemRandom},
 };
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 /// A session ends after this long without a page.
@@ -23,18 +30,43 @@ const IDLE_MS: i64 = 12 * 3_600_000;
 const LONGEST_MS: i64 = 7 * 24 * 3_600_000;
 /// The age at which a page renews the time in a cookie.
 const RENEWED_AFTER_MS: i64 = 10 * 60_000;
-/// Associated data: a value sealed for one purpose must not open for another.
-const PURPOSE: &[u8] = b"assay session";
+/// After this long, a person's provider is asked again what the person may read.
+const ASKED_AGAIN_MS: i64 = 3_600_000;
+/// Time for signing in at a provider.
+const ATTEMPT_MS: i64 = 10 * 60_000;
 const HASH_BYTES: usize = 32;
-const TIME_BYTES: usize = 8;
 const ID_BYTES: usize = 16;
+
+/// A cookie of the pages.
+#[derive(Clone, Copy)]
+struct Cookie {
+    name: &'static str,
+    /// Associated data: a value sealed for one purpose must not open for another.
+    purpose: &'static [u8],
+    same_site: &'static str,
+    lasts_ms: i64,
+}
+
+const SESSION: Cookie = Cookie {
+    name: "assay",
+    purpose: b"assay session",
+    same_site: "Strict",
+    lasts_ms: IDLE_MS,
+};
+
+/// A provider sends the browser back from another site, so this cookie comes with such a request.
+const ATTEMPT: Cookie = Cookie {
+    name: "assay-sign-in",
+    purpose: b"assay sign-in",
+    same_site: "Lax",
+    lasts_ms: ATTEMPT_MS,
+};
 
 /// Seals and opens sessions.
 #[derive(Clone)]
 pub struct Sessions {
     key: Arc<LessSafeKey>,
     random: SystemRandom,
-    cookie: &'static str,
     is_secure: bool,
 }
 
@@ -50,12 +82,32 @@ impl From<Unspecified> for NoRandomness {
 }
 
 /// The content of a cookie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Session {
-    pub(crate) key: KeyHash,
+    key: [u8; HASH_BYTES],
     pub(crate) id: SessionId,
+    /// The rights of a person who signed in at a provider.
+    pub(crate) person: Option<PersonAccess>,
     signed_in_at: Timestamp,
     used_at: Timestamp,
+}
+
+/// What a person may read who signed in at a provider.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct PersonAccess {
+    /// The provider's place in the operator's file.
+    pub(crate) provider: usize,
+    pub(crate) organization: OrganizationId,
+    /// Its projects; none for all.
+    pub(crate) projects: Option<Vec<ProjectId>>,
+}
+
+/// A sign-in at a provider that this browser began, and the page to show afterwards.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct BegunSignIn {
+    pub(crate) attempt: SignInAttempt,
+    pub(crate) next: Option<String>,
+    at: Timestamp,
 }
 
 impl Sessions {
@@ -74,8 +126,6 @@ impl Sessions {
         Ok(Self {
             key: Arc::new(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes)?)),
             random,
-            // A browser accepts a cookie with this prefix only over TLS, and sends it only to this host.
-            cookie: if is_secure { "__Host-assay" } else { "assay" },
             is_secure,
         })
     }
@@ -86,82 +136,145 @@ impl Sessions {
     }
 
     /// The value of the `Set-Cookie` header for a session that begins at `now`.
-    pub(crate) fn cookie(&self, key: KeyHash, now: Timestamp) -> Result<String, NoRandomness> {
-        let mut id = [0; ID_BYTES];
-        self.random.fill(&mut id)?;
-        self.sealed(Session {
-            key,
-            id: SessionId(Uuid::from_bytes(id)),
+    pub(crate) fn cookie(
+        &self,
+        key: KeyHash,
+        person: Option<PersonAccess>,
+        now: Timestamp,
+    ) -> Result<String, NoRandomness> {
+        let session = Session {
+            key: key.0,
+            id: SessionId(Uuid::from_bytes(self.random_bytes()?)),
+            person,
             signed_in_at: now,
             used_at: now,
-        })
+        };
+        self.sealed(SESSION, &session)
     }
 
     /// The value of the `Set-Cookie` header for a session in use at `now`.
     pub(crate) fn renewed(&self, session: Session, now: Timestamp) -> Result<String, NoRandomness> {
-        self.sealed(Session {
+        let session = Session {
             used_at: now,
             ..session
-        })
+        };
+        self.sealed(SESSION, &session)
     }
 
-    fn sealed(&self, session: Session) -> Result<String, NoRandomness> {
-        let times = [session.signed_in_at, session.used_at].map(|at| at.unix_ms().to_be_bytes());
-        let mut sealed = [&session.key.0[..], &times[0], &times[1], session.id.0.as_bytes()].concat();
-        let mut nonce = [0; NONCE_LEN];
-        self.random.fill(&mut nonce)?;
-        self.key.seal_in_place_append_tag(
-            Nonce::assume_unique_for_key(nonce),
-            Aad::from(PURPOSE),
-            &mut sealed,
-        )?;
-        let value = URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat());
-        Ok(self.set_cookie(&value, IDLE_MS / 1_000))
+    /// Begins a sign-in at a provider. Returns it with the value of the `Set-Cookie` header.
+    pub(crate) fn begin_sign_in(
+        &self,
+        (provider, is_silent): (usize, bool),
+        next: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(SignInAttempt, String), NoRandomness> {
+        let attempt = SignInAttempt {
+            provider,
+            state: URL_SAFE_NO_PAD.encode(self.random_bytes::<ID_BYTES>()?),
+            nonce: URL_SAFE_NO_PAD.encode(self.random_bytes::<ID_BYTES>()?),
+            code_verifier: URL_SAFE_NO_PAD.encode(self.random_bytes::<HASH_BYTES>()?),
+            is_silent,
+        };
+        let begun = BegunSignIn {
+            attempt: attempt.clone(),
+            next: next.map(str::to_owned),
+            at,
+        };
+        Ok((attempt, self.sealed(ATTEMPT, &begun)?))
+    }
+
+    /// The sign-in that a `Cookie` header has, if it began at most ten minutes before `now`.
+    pub(crate) fn begun_sign_in(&self, header: &str, now: Timestamp) -> Option<BegunSignIn> {
+        let is_open = |begun: &BegunSignIn| (0..ATTEMPT_MS).contains(&now.since_ms(begun.at));
+        self.opened(ATTEMPT, header, is_open)
+    }
+
+    /// The value of the `Set-Cookie` header that ends a sign-in.
+    pub(crate) fn ended_sign_in(&self) -> String {
+        self.set_cookie(ATTEMPT, "", 0)
     }
 
     /// The value of the `Set-Cookie` header that ends a session.
     pub(crate) fn expired_cookie(&self) -> String {
-        self.set_cookie("", 0)
-    }
-
-    fn set_cookie(&self, value: &str, seconds: i64) -> String {
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        format!(
-            "{}={value}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Strict{secure}",
-            self.cookie
-        )
+        self.set_cookie(SESSION, "", 0)
     }
 
     /// The session in a `Cookie` header. None if the cookie is missing or not genuine, or if the session ended before
-    /// `now`. Of several cookies of the name the first genuine one counts: another host of the domain may set one, too.
+    /// `now`.
     pub(crate) fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
-        let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
-        let mut values = pairs.filter(|(name, _)| *name == self.cookie);
-        values.find_map(|(_, value)| self.opened(value, now))
+        let is_open = |session: &Session| {
+            now.since_ms(session.used_at) < IDLE_MS && now.since_ms(session.signed_in_at) < LONGEST_MS
+        };
+        self.opened(SESSION, header, is_open)
     }
 
-    fn opened(&self, value: &str, now: Timestamp) -> Option<Session> {
-        let mut bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
-        let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        let opened = self.key.open_in_place(nonce, Aad::from(PURPOSE), sealed).ok()?;
-        let (hash, times) = opened.split_first_chunk::<HASH_BYTES>()?;
-        let (signed_in_at, rest) = times.split_first_chunk::<TIME_BYTES>()?;
-        let (used_at, id) = rest.split_first_chunk::<TIME_BYTES>()?;
-        let time = |bytes: [u8; TIME_BYTES]| Timestamp::from_unix_ms(i64::from_be_bytes(bytes));
-        let session = Session {
-            key: KeyHash(*hash),
-            id: SessionId(Uuid::from_slice(id).ok()?),
-            signed_in_at: time(*signed_in_at),
-            used_at: time(*used_at),
+    fn random_bytes<const N: usize>(&self) -> Result<[u8; N], NoRandomness> {
+        let mut bytes = [0; N];
+        self.random.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn sealed(&self, cookie: Cookie, content: &impl Serialize) -> Result<String, NoRandomness> {
+        // Structs of texts, numbers and lists always have a form in JSON.
+        let mut sealed = serde_json::to_vec(content).map_err(|_| NoRandomness)?;
+        let nonce = self.random_bytes::<NONCE_LEN>()?;
+        let (with, purpose) = (Nonce::assume_unique_for_key(nonce), Aad::from(cookie.purpose));
+        self.key.seal_in_place_append_tag(with, purpose, &mut sealed)?;
+        let value = URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat());
+        Ok(self.set_cookie(cookie, &value, cookie.lasts_ms / 1_000))
+    }
+
+    /// The content of the first genuine cookie of this name: another host of the domain may set one, too.
+    fn opened<T: DeserializeOwned>(
+        &self,
+        cookie: Cookie,
+        header: &str,
+        is_open: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        let name = self.name(cookie);
+        let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let content = |value: &str| -> Option<T> {
+            let mut bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
+            let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            let opened = self
+                .key
+                .open_in_place(nonce, Aad::from(cookie.purpose), sealed)
+                .ok()?;
+            serde_json::from_slice(opened).ok()
         };
-        let is_open =
-            now.since_ms(session.used_at) < IDLE_MS && now.since_ms(session.signed_in_at) < LONGEST_MS;
-        is_open.then_some(session)
+        let mut values = pairs.filter(|(found, _)| *found == name);
+        values.find_map(|(_, value)| content(value).filter(&is_open))
+    }
+
+    /// A browser accepts a cookie with this prefix only over TLS, and sends it only to this host.
+    fn name(&self, cookie: Cookie) -> String {
+        format!("{}{}", if self.is_secure { "__Host-" } else { "" }, cookie.name)
+    }
+
+    fn set_cookie(&self, cookie: Cookie, value: &str, seconds: i64) -> String {
+        let (name, secure) = (self.name(cookie), if self.is_secure { "; Secure" } else { "" });
+        let same_site = cookie.same_site;
+        format!("{name}={value}; Max-Age={seconds}; Path=/; HttpOnly; SameSite={same_site}{secure}")
     }
 }
 
 impl Session {
+    /// Whose requests these are: the key's or the person's.
+    pub(crate) fn presented(&self) -> PresentedKey {
+        let key = KeyHash(self.key);
+        match &self.person {
+            Some(person) => PresentedKey::of_person(key, person.organization),
+            None => PresentedKey::of_hash(key),
+        }
+    }
+
+    /// The provider that must be asked again what the person may read.
+    pub(crate) fn provider_to_ask(&self, now: Timestamp) -> Option<usize> {
+        let person = self.person.as_ref()?;
+        (now.since_ms(self.signed_in_at) >= ASKED_AGAIN_MS).then_some(person.provider)
+    }
+
     /// When no cookie of this session opens a page any more.
     pub(crate) const fn expires_at(&self) -> Timestamp {
         self.signed_in_at.plus_ms(LONGEST_MS)
@@ -187,9 +300,9 @@ mod tests {
     #[test]
     fn a_session_is_opened_under_its_secret_alone() {
         let sessions = Sessions::new(Some("a"), false).unwrap();
-        let cookie = cookie_pair(&sessions.cookie(KEY, NOW).unwrap());
+        let cookie = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
         let opened = sessions.of_header(&format!("x=y; {cookie}"), NOW).unwrap();
-        assert_eq!(opened.key, KEY);
+        assert_eq!(opened.key, KEY.0);
         let same = Sessions::new(Some("a"), false).unwrap();
         assert!(same.of_header(&cookie, NOW).is_some());
         let (name, _) = cookie.split_once('=').unwrap();
@@ -209,7 +322,7 @@ mod tests {
     #[test]
     fn a_changed_cookie_opens_no_session() {
         let sessions = Sessions::new(Some("a"), false).unwrap();
-        let cookie = cookie_pair(&sessions.cookie(KEY, NOW).unwrap());
+        let cookie = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
         for place in "assay=".len()..cookie.len() {
             let mut changed = cookie.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
@@ -225,7 +338,7 @@ mod tests {
     #[test]
     fn a_session_ends_after_twelve_idle_hours_and_is_renewed_in_use() {
         let sessions = Sessions::new(None, true).unwrap();
-        let set = sessions.cookie(KEY, NOW).unwrap();
+        let set = sessions.cookie(KEY, None, NOW).unwrap();
         assert!(
             set.starts_with("__Host-assay=") && set.ends_with("; Secure"),
             "{set}"
@@ -242,12 +355,62 @@ mod tests {
         let mut session = sessions.of_header(&cookie, NOW).unwrap();
         for hours in (0..7 * 24).step_by(6) {
             let now = NOW.plus_ms(hours * 3_600_000);
-            let cookie = cookie_pair(&sessions.renewed(session, now).unwrap());
+            let cookie = cookie_pair(&sessions.renewed(session.clone(), now).unwrap());
             session = sessions.of_header(&cookie, now).unwrap();
         }
         let cookie = cookie_pair(&sessions.renewed(session, NOW.plus_ms(LONGEST_MS - 1)).unwrap());
         assert!(sessions.of_header(&cookie, NOW.plus_ms(LONGEST_MS - 1)).is_some());
         assert_eq!(sessions.of_header(&cookie, NOW.plus_ms(LONGEST_MS)), None);
         assert!(!opened(1_000).unwrap().needs_renewal(NOW.plus_ms(1_000)));
+    }
+
+    #[test]
+    fn the_provider_of_a_person_is_asked_again_after_an_hour_and_that_of_a_key_never() {
+        let sessions = Sessions::new(Some("a"), true).unwrap();
+        let person = PersonAccess {
+            provider: 3,
+            organization: OrganizationId(Uuid::from_u128(1)),
+            projects: Some((0..50).map(|id| ProjectId(Uuid::from_u128(id))).collect()),
+        };
+        let cookie = sessions.cookie(KEY, Some(person.clone()), NOW).unwrap();
+        assert!(
+            cookie.len() < 4_000,
+            "browsers keep cookies of 4 kB: {}",
+            cookie.len()
+        );
+        let session = sessions.of_header(&cookie_pair(&cookie), NOW).unwrap();
+        assert_eq!(session.person.as_ref(), Some(&person));
+        assert_eq!(session.provider_to_ask(NOW.plus_ms(ASKED_AGAIN_MS - 1)), None);
+        assert_eq!(session.provider_to_ask(NOW.plus_ms(ASKED_AGAIN_MS)), Some(3));
+        // Pages in between do not put that off.
+        let later = NOW.plus_ms(ASKED_AGAIN_MS / 2);
+        let renewed = cookie_pair(&sessions.renewed(session, later).unwrap());
+        let renewed = sessions.of_header(&renewed, later).unwrap();
+        assert_eq!(renewed.provider_to_ask(NOW.plus_ms(ASKED_AGAIN_MS)), Some(3));
+        let of_key = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
+        let of_key = sessions.of_header(&of_key, NOW).unwrap();
+        assert_eq!(of_key.provider_to_ask(NOW.plus_ms(LONGEST_MS - 1)), None);
+    }
+
+    #[test]
+    fn a_sign_in_lasts_ten_minutes_and_is_no_session() {
+        let sessions = Sessions::new(Some("a"), true).unwrap();
+        let (attempt, set) = sessions.begin_sign_in((0, false), Some("/p/x"), NOW).unwrap();
+        assert!(
+            set.starts_with("__Host-assay-sign-in=") && set.ends_with("; SameSite=Lax; Secure"),
+            "{set}"
+        );
+        let pair = cookie_pair(&set);
+        let begun = sessions
+            .begun_sign_in(&pair, NOW.plus_ms(ATTEMPT_MS - 1))
+            .unwrap();
+        assert_eq!((begun.attempt, begun.next.as_deref()), (attempt, Some("/p/x")));
+        assert_eq!(sessions.begun_sign_in(&pair, NOW.plus_ms(ATTEMPT_MS)), None);
+        assert_eq!(sessions.begun_sign_in(&pair, NOW.plus_ms(-1)), None);
+        let renamed = pair.replace("__Host-assay-sign-in", "__Host-assay");
+        assert_eq!(sessions.of_header(&renamed, NOW), None);
+        let session = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
+        let renamed = session.replace("__Host-assay", "__Host-assay-sign-in");
+        assert_eq!(sessions.begun_sign_in(&renamed, NOW), None);
     }
 }

@@ -11,7 +11,7 @@ use actix_web::{
 use assay_access::{
     check::{PresentedKey, ReadGrant},
     directory::AdmissionShare,
-    limit::{Admission, reset_s},
+    limit::{Admission, InProcessLimiter, reset_s},
 };
 use assay_domain::{key::KeyKind, timestamp::Timestamp};
 use assay_http::{CountedBy, Pairs, Problem};
@@ -35,7 +35,7 @@ impl Front {
             Method::GET | Method::HEAD => {
                 let query = Pairs::of(request.query_string());
                 let next = query.first("next").filter(|next| is_own_address(next));
-                let form = layout::login(None, next, self.signs_in_by_link);
+                let form = self.login_page(None, next);
                 body(form, StatusCode::OK, request)
             }
             Method::POST => self.sign_in(request, payload, body_is_read).await,
@@ -72,13 +72,13 @@ impl Front {
         match self.reception.identify(presented, counted_by, now).await {
             Ok((key, _)) => {
                 let mut response = see_other(next.unwrap_or("/"));
-                set_cookie(&mut response, &self.sessions.cookie(key.hash(), now)?);
+                set_cookie(&mut response, &self.sessions.cookie(key.hash(), None, now)?);
                 Ok(response)
             }
             Err(problem @ Problem::Refused(_)) => {
                 let (status, _) = problem.status_and_code(KeyKind::Read);
                 let sentence = problem.sentence(KeyKind::Read);
-                let form = layout::login(Some(&sentence), next, self.signs_in_by_link);
+                let form = self.login_page(Some(&sentence), next);
                 body(form, status, request)
             }
             Err(problem) => Err(problem.into()),
@@ -88,18 +88,7 @@ impl Front {
     /// Counts a key that this process does not know against its client's address. Keys in use are not counted, because one
     /// proxy has the address of everyone behind it.
     fn count_unknown(&self, request: &HttpRequest, now: Timestamp) -> Result<(), FrontError> {
-        let network = match request.peer_addr().map(|peer| peer.ip().to_canonical()) {
-            Some(IpAddr::V4(address)) => u128::from(address.to_bits()),
-            // A client has all addresses of its network.
-            Some(IpAddr::V6(address)) => address.to_bits() >> 64,
-            None => return Ok(()),
-        };
-        match self.guesses.count(&network.to_be_bytes(), now) {
-            Admission::Unlimited | Admission::Admitted(_) => Ok(()),
-            Admission::Refused => Err(FrontError::ManyKeys {
-                after_s: reset_s(now).unsigned_abs(),
-            }),
-        }
+        count_address(&self.guesses, request, now)
     }
 
     /// Ends the session of the request, so that no copy of its cookie opens a page.
@@ -109,21 +98,50 @@ impl Front {
         }
         check_form(request, self.sessions.is_secure())?;
         let now = (self.clock)();
-        if let Some(session) = cookies(request).and_then(|header| self.sessions.of_header(header, now)) {
+        let session = cookies(request).and_then(|header| self.sessions.of_header(header, now));
+        if let Some(session) = session.clone() {
+            let presented = Ok(session.presented());
             let ended = Arc::clone(&self.ended_sessions);
             let ending = move |grant: ReadGrant| -> Result<(), Problem> {
-                Ok(ended.end_session(session.id, grant.id, session.expires_at(), now)?)
+                Ok(ended.end_session(
+                    session.id,
+                    (!grant.is_person).then_some(grant.id),
+                    session.expires_at(),
+                    now,
+                )?)
             };
-            let presented = Ok(PresentedKey::of_hash(session.key));
             match self.reception.receive(presented, None, now, ending).await {
                 // A revoked key has no sessions.
                 Ok(_) | Err(Problem::Refused(_)) => {}
                 Err(problem) => return Err(problem.into()),
             }
         }
-        let mut response = see_other("/login");
+        let mut response = match self.end_at_provider(session.as_ref()) {
+            Some(address) => body(layout::forward(&address, "Sign out"), StatusCode::OK, request)?,
+            None => see_other("/login"),
+        };
         set_cookie(&mut response, &self.sessions.expired_cookie());
         Ok(response)
+    }
+}
+
+/// Counts a request against the network of its client.
+pub(crate) fn count_address(
+    limiter: &InProcessLimiter,
+    request: &HttpRequest,
+    now: Timestamp,
+) -> Result<(), FrontError> {
+    let network = match request.peer_addr().map(|peer| peer.ip().to_canonical()) {
+        Some(IpAddr::V4(address)) => u128::from(address.to_bits()),
+        // A client has all addresses of its network.
+        Some(IpAddr::V6(address)) => address.to_bits() >> 64,
+        None => return Ok(()),
+    };
+    match limiter.count(&network.to_be_bytes(), now) {
+        Admission::Unlimited | Admission::Admitted(_) => Ok(()),
+        Admission::Refused => Err(FrontError::ManyKeys {
+            after_s: reset_s(now).unsigned_abs(),
+        }),
     }
 }
 

@@ -8,7 +8,7 @@ use assay_domain::{
     id::ProjectId,
     page::PerPage,
     period::{Days, Period},
-    project::{Caller, NAME_CHARS, Project},
+    project::{Caller, NAME_CHARS, Project, ProjectEntry},
     store::{Snapshot, Store, StoreError, in_snapshot},
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
@@ -30,6 +30,8 @@ pub(crate) struct View<'a> {
     /// The pages, if the server has a public address.
     pub(crate) pages: Option<&'a PublicPages>,
     pub(crate) caller: Caller,
+    /// The only projects that a person may read who signed in at a provider; none for all.
+    pub(crate) only: Option<&'a [ProjectId]>,
     /// The time of the request, the same for the whole page.
     pub(crate) now: Timestamp,
     /// Parts of the path by name.
@@ -54,9 +56,19 @@ impl View<'_> {
             .part("project")
             .parse()
             .map_err(|_| FrontError::ProjectNotFound)?;
+        if self.only.is_some_and(|only| !only.contains(&id)) {
+            return Err(FrontError::ProjectNotFound);
+        }
         self.directory
             .project(&self.caller, id, self.now)?
             .ok_or(FrontError::ProjectNotFound)
+    }
+
+    /// The projects that the caller may see.
+    pub(crate) fn projects(&self) -> Result<Vec<ProjectEntry>, StoreError> {
+        let mut projects = self.store.projects(&self.caller)?;
+        projects.retain(|project| self.only.is_none_or(|only| only.contains(&project.id)));
+        Ok(projects)
     }
 
     /// A parameter that may occur once. An empty value counts as absent, because forms send empty fields.

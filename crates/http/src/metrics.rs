@@ -10,6 +10,7 @@ use std::{
 };
 
 use actix_web::http::StatusCode;
+use assay_domain::store::ProjectFigures;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -72,10 +73,8 @@ metrics! {
         engine_observations: Counter = Counter::default(), "Results that the engine judged";
         database_connections: Family<Label<&'static str>, Gauge> = Family::default(), "Open connections by state";
         database_connections_max: Gauge = Gauge::default(), "Maximum number of connections";
-        database_reads: Family<Label<String>, Counter> = Family::default(),
-            "Reads of data by the node that answered";
-        database_standby_connections: Family<Label<String>, Gauge> = Family::default(),
-            "Open connections to each standby";
+        database_reads: Family<Label<&'static str>, Counter> = Family::default(),
+            "Reads of data by the kind of node that answered";
     }
 }
 
@@ -93,6 +92,52 @@ metrics! {
             "Time of an upload in each of its phases", Seconds;
         ingest_uploads_waiting: Gauge = Gauge::default(), "Uploads that wait for their turn or are being stored";
         ingest_memory_reserved: Gauge = Gauge::default(), "Memory reserved for reading", Bytes;
+    }
+}
+
+metrics! {
+    /// The figures of projects, as of their last judgement.
+    ProjectMetrics {
+        project_tests: Family<Labels, Gauge> = Family::default(), "Tests of 14 days by verdict";
+        project_runs: Family<Labels, Gauge> = Family::default(), "Runs of 14 days";
+        project_failed_runs: Family<Labels, Gauge> = Family::default(), "Failed runs of 14 days";
+        project_flaky_lost: Family<Labels, Gauge> = Family::default(),
+            "Time of failed attempts of flaky tests in 14 days", Seconds;
+        project_flake_budget_exceeded: Family<Labels, Gauge> = Family::default(),
+            "Whether the flake budget is exceeded";
+    }
+}
+
+/// Several labels.
+type Labels = Vec<(&'static str, String)>;
+
+impl ProjectMetrics {
+    /// These figures in the OpenMetrics text format.
+    pub fn text(projects: &[ProjectFigures]) -> Result<String, fmt::Error> {
+        let mut registry = Registry::with_prefix("assay");
+        let metrics = Self::registered(&mut registry);
+        for of in projects {
+            let project = || vec![("project_id", of.id.to_string()), ("project", of.name.clone())];
+            for (status, tests) in of.tests {
+                let mut labels = project();
+                labels.push(("verdict", status.as_str().to_owned()));
+                metrics.project_tests.get_or_create(&labels).set(tests);
+            }
+            for (family, value) in [
+                (&metrics.project_runs, of.runs),
+                (&metrics.project_failed_runs, of.failed_runs),
+                (&metrics.project_flaky_lost, of.flaky_lost_ms / 1_000),
+                (
+                    &metrics.project_flake_budget_exceeded,
+                    i64::from(of.is_budget_exceeded),
+                ),
+            ] {
+                family.get_or_create(&project()).set(value);
+            }
+        }
+        let mut text = String::new();
+        encode(&mut text, &registry)?;
+        Ok(text)
     }
 }
 

@@ -27,6 +27,9 @@ pub enum Problem {
         /// Seconds until the budget is full again.
         after_s: u64,
     },
+    /// The issuer of a token does not answer.
+    #[error("the issuer of the token does not answer")]
+    IssuerSilent,
     /// No thread became free in time. The work did not start.
     #[error("the queue of requests is full")]
     Overloaded,
@@ -45,6 +48,7 @@ impl From<CheckError> for Problem {
     fn from(error: CheckError) -> Self {
         match error {
             CheckError::Refused(refusal) => Self::Refused(refusal),
+            CheckError::Token(_) => Self::IssuerSilent,
             CheckError::Store(error) => Self::Store(error),
         }
     }
@@ -140,7 +144,7 @@ impl Problem {
     const fn fault(&self) -> Option<Fault> {
         match self {
             Self::Refused(_) | Self::RateLimited { .. } => None,
-            Self::Overloaded | Self::TimedOut => Some(Fault::Temporary),
+            Self::Overloaded | Self::TimedOut | Self::IssuerSilent => Some(Fault::Temporary),
             Self::Panicked => Some(Fault::Permanent),
             Self::Store(error) => Some(Fault::of(error)),
         }
@@ -152,10 +156,12 @@ impl Problem {
             Self::Refused(Refusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
             Self::Refused(Refusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
             Self::Refused(Refusal::InvalidKey) => (StatusCode::UNAUTHORIZED, "invalid_key"),
+            Self::Refused(Refusal::InvalidToken(_)) => (StatusCode::UNAUTHORIZED, "invalid_token"),
             Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
             Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
             Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
+            Self::IssuerSilent => (StatusCode::SERVICE_UNAVAILABLE, "issuer_unavailable"),
             Self::Overloaded | Self::TimedOut => (Fault::Temporary.status(), Fault::Temporary.code(kind)),
             Self::Panicked => (Fault::Permanent.status(), Fault::Permanent.code(kind)),
             Self::Store(error) => (Fault::of(error).status(), Fault::of(error).code(kind)),
@@ -165,7 +171,9 @@ impl Problem {
     /// The message for a client with a key of this kind. It never reveals the cause of a failure.
     pub fn sentence(&self, kind: KeyKind) -> Cow<'static, str> {
         match self {
+            Self::Refused(Refusal::InvalidToken(why)) => format!("The token is refused: {why}.").into(),
             Self::Refused(refusal) => refusal_sentence(*refusal, kind).into(),
+            Self::IssuerSilent => "The issuer of the token does not answer; send the request again.".into(),
             Self::RateLimited { after_s } => {
                 format!("Too many requests with this key; try again in {after_s} s.").into()
             }
@@ -186,9 +194,10 @@ impl Problem {
     }
 
     /// Whether it is a failure of the server that the log shows with its causes. Rejections under overload are not
-    /// logged one by one, because that would cost more than the rejection. Admission control logs how many there are.
+    /// logged one by one, because that would cost more than the rejection. Admission control logs how many there are, and
+    /// the verifier of tokens logs which issuer does not answer.
     pub const fn is_failure(&self) -> bool {
-        self.fault().is_some() && !matches!(self, Self::Overloaded)
+        self.fault().is_some() && !matches!(self, Self::Overloaded | Self::IssuerSilent)
     }
 
     /// The response in JSON on a listener for keys of this kind.
@@ -220,6 +229,7 @@ const fn refusal_sentence(refusal: Refusal, kind: KeyKind) -> &'static str {
         }
         (Refusal::InvalidKey, KeyKind::Read) => "The read key is not valid.",
         (Refusal::InvalidKey, KeyKind::Ingest) => "The ingest key is not valid.",
+        (Refusal::InvalidToken(why), KeyKind::Read | KeyKind::Ingest) => why,
         (Refusal::KeyRevoked, KeyKind::Read) => "The read key was revoked; create a new one.",
         (Refusal::KeyRevoked, KeyKind::Ingest) => "The ingest key was revoked; create a new one.",
         (Refusal::KeyExpired, KeyKind::Read) => "The read key has expired; create a new one.",

@@ -13,12 +13,18 @@
 use std::{borrow::Cow, sync::Arc};
 
 use assay_access::{
-    check::{AccessKey, Grant, PresentedKey, Refusal},
+    check::{AccessKey, CheckError, Grant, IngestGrant, PresentedKey, Refusal},
     directory::{AdmissionShare, Directory},
     limit::{Admission, Budget, RateLimiter, reset_s},
+    token::{PresentedToken, Tokens},
     usage::KeyUsage,
 };
-use assay_domain::{ingest::StoredIngestKey, key::StoredKey, timestamp::Timestamp};
+use assay_domain::{
+    identity::TokenError,
+    ingest::StoredIngestKey,
+    key::{KeyHash, StoredKey},
+    timestamp::Timestamp,
+};
 
 use crate::{
     admission::{AdmissionControl, Rejected, TimeLimits},
@@ -132,6 +138,36 @@ impl<K: AccessKey> Reception<K> {
     }
 }
 
+impl IngestReception {
+    /// The grant of a token in the place of a key. The issuer's keys are fetched on a thread of `fetches`, of which an issuer
+    /// holds at most half.
+    pub async fn identify_token(
+        &self,
+        tokens: &Tokens,
+        fetches: &AdmissionControl<KeyHash>,
+        token: PresentedToken,
+        now: Timestamp,
+    ) -> Result<IngestGrant, Problem> {
+        let check = async || {
+            let (tokens, token) = (tokens.clone(), token.clone());
+            let share = tokens.share(&token);
+            let checking = move || tokens.check(&token, now);
+            self.0.threads.run(share, checking).await.map_err(Problem::from)
+        };
+        let checked = check().await?;
+        if !matches!(checked, Err(CheckError::Token(TokenError::KeysNeeded))) {
+            return Ok(checked?);
+        }
+        let (fetching, of_issuer) = (tokens.clone(), token.clone());
+        let fetch = move || fetching.fetch_keys(&of_issuer, now);
+        fetches
+            .run(token.issuer_hash(), fetch)
+            .await
+            .map_err(|_| Problem::IssuerSilent)?;
+        Ok(check().await??)
+    }
+}
+
 impl<K: AccessKey> Shared<K> {
     /// Checks a key and records its use. Blocks.
     fn grant(&self, key: &PresentedKey, now: Timestamp) -> Result<Grant<K>, Problem> {
@@ -142,7 +178,7 @@ impl<K: AccessKey> Shared<K> {
 }
 
 /// Counts a request against its budget, and returns what is left.
-async fn count(counted_by: Option<CountedBy<'_>>, now: Timestamp) -> Result<Option<Budget>, Problem> {
+pub async fn count(counted_by: Option<CountedBy<'_>>, now: Timestamp) -> Result<Option<Budget>, Problem> {
     let Some(CountedBy { limiter, id }) = counted_by else {
         return Ok(None);
     };

@@ -78,6 +78,7 @@ pub fn changes(
         failures.new_errors(edges, &names, &mut commits)?,
         of_tests(edges, &names, ChatEvent::TestFlaky, &mut commits)?,
         of_tests(edges, &names, ChatEvent::TestResolved, &mut commits)?,
+        edges.iter().filter_map(budget).collect(),
     ] {
         groups.extend(group);
     }
@@ -124,7 +125,7 @@ pub(crate) fn names(reader: Reader<'_>, project: &Project, edges: &[Edge]) -> Re
         match edge.subject {
             EdgeSubject::Test { test, .. } => tests.push(test),
             EdgeSubject::Error { signature } => errors.push(signature),
-            EdgeSubject::Suite => {}
+            EdgeSubject::Suite | EdgeSubject::Budget { .. } => {}
         }
     }
     if tests.is_empty() && errors.is_empty() {
@@ -141,6 +142,18 @@ const fn line(sentence: String) -> Group {
         tests: Vec::new(),
         more: 0,
     }
+}
+
+/// The sentence about the flake budget.
+fn budget(edge: &Edge) -> Option<Group> {
+    let EdgeSubject::Budget { flaky } = edge.subject else {
+        return None;
+    };
+    let flaky = tests(usize::try_from(flaky).unwrap_or_default());
+    Some(line(match edge.event == ChatEvent::FlakeBudgetExceeded {
+        true => format!("the flake budget is exceeded: {flaky} flaky"),
+        false => format!("the flake budget is met again: {flaky} flaky"),
+    }))
 }
 
 /// The tests that became flaky, or that were flaky or broken and pass. Those of a suite that recovered are its group's.
@@ -172,7 +185,9 @@ fn of_tests(
                 | ChatEvent::RunRecovered
                 | ChatEvent::TestFlaky
                 | ChatEvent::TestBroken
-                | ChatEvent::NewError,
+                | ChatEvent::NewError
+                | ChatEvent::FlakeBudgetExceeded
+                | ChatEvent::FlakeBudgetMet,
                 ..,
             ) => "became flaky",
         };
@@ -339,11 +354,18 @@ fn headline(sum: Option<(usize, String)>, groups: &[Group], more: usize, branch:
 fn tone(events: &BTreeSet<ChatEvent>) -> Tone {
     let is_bad = |event: &ChatEvent| match event {
         ChatEvent::RunFailed | ChatEvent::TestBroken | ChatEvent::NewError => true,
-        ChatEvent::RunRecovered | ChatEvent::TestFlaky | ChatEvent::TestResolved => false,
+        ChatEvent::RunRecovered
+        | ChatEvent::TestFlaky
+        | ChatEvent::TestResolved
+        | ChatEvent::FlakeBudgetExceeded
+        | ChatEvent::FlakeBudgetMet => false,
     };
     if events.iter().any(is_bad) {
         Tone::Bad
-    } else if events.contains(&ChatEvent::TestFlaky) {
+    } else if [ChatEvent::TestFlaky, ChatEvent::FlakeBudgetExceeded]
+        .iter()
+        .any(|event| events.contains(event))
+    {
         Tone::Neutral
     } else {
         Tone::Good
@@ -370,4 +392,30 @@ pub(crate) fn test_name(name: &str) -> String {
 
 pub(crate) fn error_title(title: &str) -> String {
     bounded(title, SENTENCE_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settle::tests::edge;
+
+    #[test]
+    fn the_flake_budget_is_one_sentence() {
+        let sentence = |event, flaky| {
+            let group = budget(&edge(0, 0, event, EdgeSubject::Budget { flaky }));
+            group.unwrap().sentence
+        };
+        assert_eq!(
+            sentence(ChatEvent::FlakeBudgetExceeded, 21),
+            "the flake budget is exceeded: 21 tests flaky"
+        );
+        assert_eq!(
+            sentence(ChatEvent::FlakeBudgetMet, 1),
+            "the flake budget is met again: 1 test flaky"
+        );
+        assert_eq!(
+            budget(&edge(0, 0, ChatEvent::RunFailed, EdgeSubject::Suite)),
+            None
+        );
+    }
 }

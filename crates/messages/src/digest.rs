@@ -179,7 +179,11 @@ fn by_owner(
                     of.repaired.push(test_name(&name.name));
                 }
                 ChatEvent::TestResolved => of.resolved.push(test_name(&name.name)),
-                ChatEvent::RunFailed | ChatEvent::RunRecovered | ChatEvent::NewError => {}
+                ChatEvent::RunFailed
+                | ChatEvent::RunRecovered
+                | ChatEvent::NewError
+                | ChatEvent::FlakeBudgetExceeded
+                | ChatEvent::FlakeBudgetMet => {}
             }
         }
     }

@@ -124,7 +124,12 @@ fn flaky_word(edge: &Edge) -> Option<(TestOrdinal, ChatEvent)> {
     let is_about_flakiness = match edge.event {
         ChatEvent::TestFlaky => true,
         ChatEvent::TestResolved => edge.verdict_before() == Some(VerdictStatus::Flaky),
-        ChatEvent::RunFailed | ChatEvent::RunRecovered | ChatEvent::TestBroken | ChatEvent::NewError => false,
+        ChatEvent::RunFailed
+        | ChatEvent::RunRecovered
+        | ChatEvent::TestBroken
+        | ChatEvent::NewError
+        | ChatEvent::FlakeBudgetExceeded
+        | ChatEvent::FlakeBudgetMet => false,
     };
     let test = edge.test().filter(|_| is_about_flakiness)?;
     Some((test, edge.event))
@@ -178,7 +183,9 @@ impl<'a> RunEdges<'a> {
                 | ChatEvent::TestFlaky
                 | ChatEvent::TestBroken
                 | ChatEvent::TestResolved
-                | ChatEvent::NewError,
+                | ChatEvent::NewError
+                | ChatEvent::FlakeBudgetExceeded
+                | ChatEvent::FlakeBudgetMet,
                 _,
             ) => false,
         }

@@ -62,6 +62,7 @@ pub(crate) enum SubjectKey<'a> {
     Suite(&'a str),
     Test(TestOrdinal),
     Error(i32),
+    Budget,
 }
 
 impl<'a> SubjectKey<'a> {
@@ -70,6 +71,7 @@ impl<'a> SubjectKey<'a> {
             EdgeSubject::Suite => Self::Suite(&edge.suite),
             EdgeSubject::Test { test, .. } => Self::Test(test),
             EdgeSubject::Error { signature } => Self::Error(signature),
+            EdgeSubject::Budget { .. } => Self::Budget,
         }
     }
 }
@@ -99,9 +101,15 @@ pub(crate) fn leads_nowhere(chain: &[&Edge]) -> bool {
         (EdgeSubject::Suite, EdgeSubject::Suite) => {
             (first.event == ChatEvent::RunFailed) != (last.event == ChatEvent::RunFailed)
         }
-        (EdgeSubject::Error { .. }, _)
-        | (EdgeSubject::Suite, EdgeSubject::Test { .. } | EdgeSubject::Error { .. })
-        | (EdgeSubject::Test { .. }, EdgeSubject::Suite | EdgeSubject::Error { .. }) => false,
+        // It alternates, so an even number of edges leads back.
+        (EdgeSubject::Budget { .. }, EdgeSubject::Budget { .. }) => first.event != last.event,
+        (
+            EdgeSubject::Error { .. }
+            | EdgeSubject::Suite
+            | EdgeSubject::Test { .. }
+            | EdgeSubject::Budget { .. },
+            _,
+        ) => false,
     }
 }
 

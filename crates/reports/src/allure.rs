@@ -1,7 +1,7 @@
 //! Allure results: one file per attempt.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     run::RunState,
     stable_name::stable_name,
     test::{ShownAs, TestName},
@@ -21,11 +21,7 @@ use crate::{
 
 /// Reads the report of one attempt, and the key that the attempts of its test share.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
-    let shape = Shape {
-        format: "Allure result",
-        key: "uuid",
-        array_key: "",
-    };
+    let shape = Shape::of_list("Allure result", "uuid").with_lists("");
     let result = json::parse::<TestResult>(input, shape)?.value;
     let mut report = Report::empty(Format::Allure);
     let attempt = result.attempt(input);
@@ -51,51 +47,36 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TestResult {
-    #[serde(deserialize_with = "json::text")]
-    history_id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_name: Option<String>,
-    #[serde(deserialize_with = "json::texts")]
-    title_path: Vec<String>,
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
+    history_id: json::Text,
+    name: json::Text,
+    full_name: json::Text,
+    title_path: json::Texts,
+    status: json::Text,
     status_details: Option<Details>,
-    #[serde(deserialize_with = "json::list")]
-    parameters: Vec<NameAndValue>,
-    #[serde(deserialize_with = "json::list")]
-    labels: Vec<NameAndValue>,
-    #[serde(deserialize_with = "json::number")]
-    start: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    stop: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
-    attachments: Vec<NamedFile>,
-    #[serde(deserialize_with = "json::list")]
-    steps: Vec<Step>,
+    parameters: json::List<NameAndValue>,
+    labels: json::List<NameAndValue>,
+    start: json::Number,
+    stop: json::Number,
+    attachments: json::List<NamedFile>,
+    steps: json::List<Step>,
 }
 
 /// A step of a test. The JSON parser bounds its depth.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
-    #[serde(deserialize_with = "json::list")]
-    attachments: Vec<NamedFile>,
-    #[serde(deserialize_with = "json::list")]
-    steps: Vec<Step>,
+    attachments: json::List<NamedFile>,
+    steps: json::List<Step>,
 }
 
 /// An attachment, whose file is beside the result.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NamedFile {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    source: Option<String>,
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    kind: Option<String>,
+    name: json::Text,
+    source: json::Text,
+    #[serde(rename = "type")]
+    kind: json::Text,
 }
 
 impl NamedFile {
@@ -123,19 +104,15 @@ impl Step {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Details {
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    trace: Option<String>,
+    message: json::Text,
+    trace: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NameAndValue {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    value: Option<String>,
+    name: json::Text,
+    value: json::Text,
     excluded: Option<bool>,
 }
 
@@ -158,7 +135,7 @@ impl TestResult {
                 AttemptStatus::Failed
                     if errors.is_empty() && self.label("framework") == Some("playwright") =>
                 {
-                    (AttemptStatus::Failed, vec![missing_error()])
+                    (AttemptStatus::Failed, vec![failure::error_saying(MISSING_ERROR)])
                 }
                 AttemptStatus::Failed => (failure::status(&errors), errors),
                 AttemptStatus::TimedOut => (AttemptStatus::TimedOut, errors),
@@ -166,16 +143,10 @@ impl TestResult {
                 status @ (AttemptStatus::Passed | AttemptStatus::Skipped) => (status, Vec::new()),
             },
         };
-        let mut attempt = Attempt {
-            status,
-            duration_ms: duration.and_then(|ms| u64::try_from(ms).ok()),
-            started_at,
-            browser: self.parameter("Project").and_then(text::title),
-            errors,
-            skip_reason: None,
-            output: None,
-        }
-        .skipped_because(message.and_then(text::skip_reason));
+        let duration = duration.and_then(|ms| u64::try_from(ms).ok());
+        let mut attempt = failure::as_reported(status, errors, duration, started_at)
+            .skipped_because(message.and_then(text::skip_reason));
+        attempt.browser = self.parameter("Project").and_then(text::title);
         let mut collected = Collected::default();
         for file in &self.attachments {
             file.collect(input, &mut collected);
@@ -226,7 +197,7 @@ impl TestResult {
     /// What the attempts of one test share: the history id, the values of the parameters, and where it ran. Some adapters
     /// write one history id for all arguments of a parameterised test, or for all browsers.
     fn history(&self, test: &TestName) -> String {
-        let mut history = match &self.history_id {
+        let mut history = match &*self.history_id {
             Some(id) => id.clone(),
             None => format!("{} {:?}", test.name, test.file_path),
         };
@@ -268,7 +239,7 @@ impl TestResult {
         if !path.is_empty() {
             return FileAndTitles {
                 file: None,
-                titles: path.clone(),
+                titles: path.to_vec(),
             };
         }
         let class = self.label("testClass").map(|class| vec![class.to_owned()]);
@@ -317,14 +288,8 @@ impl TestResult {
 
 /// The error for a Playwright failure without one. Allure reports an interruption as a failure and has no status for an
 /// unexpected pass.
-fn missing_error() -> ErrorDetail {
-    const MESSAGE: &str =
-        "the report tells no error: the test was interrupted, or passed although it was expected to fail";
-    ErrorDetail {
-        message: Some(MESSAGE.to_owned()),
-        ..ErrorDetail::default()
-    }
-}
+const MISSING_ERROR: &str =
+    "the report tells no error: the test was interrupted, or passed although it was expected to fail";
 
 /// The file and the titles of a test.
 struct FileAndTitles {

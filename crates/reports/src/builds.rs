@@ -16,6 +16,7 @@ use crate::{
     piece::Piece,
     report::{ReadError, Report},
     reruns,
+    text::pattern,
 };
 
 /// Milliseconds between the starts of two reports of one build.
@@ -38,9 +39,7 @@ pub fn build_key(path: &str) -> String {
 
 /// A number that is no part of a word: `run-7.xml`, `build12/`, `2026-11-20/`.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a constant pattern, compiled in a test")]
-    Regex::new(r"(?i)(?:^|[^\p{Alphabetic}\d.]|\b(?:build|job|junit|report|results?|run|tests?))(\d+)")
-        .expect("a valid pattern")
+    pattern(r"(?i)(?:^|[^\p{Alphabetic}\d.]|\b(?:build|job|junit|report|results?|run|tests?))(\d+)")
 });
 
 /// The runs of files with one [`build_key`]: each file is a run, except that a rerun of failed tests belongs to the run

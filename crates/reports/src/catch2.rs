@@ -26,18 +26,6 @@ pub(crate) struct Run<'a> {
     has_failed: bool,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Test,
-    /// An assertion that failed, an exception or an explicit failure.
-    Fault,
-    Original,
-    Expanded,
-    Skip,
-    Other,
-}
-
 #[derive(Default)]
 struct Test<'a> {
     name: Cow<'a, str>,
@@ -61,71 +49,63 @@ struct Fault<'a> {
     text: Cow<'a, str>,
 }
 
-impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
+/// An assertion that failed, an exception or an explicit failure.
+const FAULTS: &[&str] = &["Expression", "Exception", "FatalErrorCondition", "Failure"];
 
+impl<'a> Document<'a> for Run<'a> {
     const FORMAT: &'static str = "Catch2";
     const ROOTS: &'static [&'static str] = &["Catch2TestRun", "Catch"];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool {
         match (tag.name, &mut self.test) {
             ("TestCase", None) => {
                 self.test = Some(Test {
-                    name: value("name"),
-                    file: value("filename"),
+                    name: tag.value("name"),
+                    file: tag.value("filename"),
                     ..Test::default()
                 });
-                ElementKind::Test
             }
             ("OverallResults" | "OverallResultsCases", None) => {
-                self.has_failed |= !matches!(&*value("failures"), "" | "0");
-                ElementKind::Other
+                self.has_failed |= !matches!(&*tag.value("failures"), "" | "0");
             }
             ("OverallResult", Some(test)) => {
-                (test.success, test.skips) = (value("success"), value("skips"));
-                test.time = value("durationInSeconds");
-                ElementKind::Other
+                (test.success, test.skips) = (tag.value("success"), tag.value("skips"));
+                test.time = tag.value("durationInSeconds");
             }
             // With `--success` the passed assertions are listed, too.
-            ("Expression", Some(_)) if value("success") == "true" => ElementKind::Other,
+            ("Expression", Some(_)) if tag.value("success") == "true" => return false,
             // An exception may be that of an expression.
-            ("Exception" | "FatalErrorCondition", Some(_)) if parent == Some(ElementKind::Fault) => {
-                ElementKind::Fault
+            (name, Some(test))
+                if FAULTS.contains(&name)
+                    && !FAULTS.contains(&parent)
+                    && test.faults.len() <= limits::ERRORS =>
+            {
+                test.faults.push(Fault {
+                    macro_name: tag.value("type"),
+                    file: tag.value("filename"),
+                    line: tag.value("line"),
+                    ..Fault::default()
+                });
             }
-            ("Expression" | "Exception" | "FatalErrorCondition" | "Failure", Some(test)) => {
-                if test.faults.len() <= limits::ERRORS {
-                    test.faults.push(Fault {
-                        macro_name: value("type"),
-                        file: value("filename"),
-                        line: value("line"),
-                        ..Fault::default()
-                    });
-                }
-                ElementKind::Fault
-            }
-            ("Original", Some(_)) if parent == Some(ElementKind::Fault) => ElementKind::Original,
-            ("Expanded", Some(_)) if parent == Some(ElementKind::Fault) => ElementKind::Expanded,
-            ("Skip", Some(_)) => ElementKind::Skip,
-            _ => ElementKind::Other,
+            _ => {}
         }
+        true
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+    fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>) {
         let Some(test) = &mut self.test else { return };
-        let target = match (kind, test.faults.last_mut()) {
-            (ElementKind::Skip, _) => &mut test.skip_reason,
-            (ElementKind::Fault, Some(fault)) => &mut fault.text,
-            (ElementKind::Original, Some(fault)) => &mut fault.original,
-            (ElementKind::Expanded, Some(fault)) => &mut fault.expanded,
-            (ElementKind::Test | ElementKind::Other, _)
-            | (ElementKind::Fault | ElementKind::Original | ElementKind::Expanded, None) => return,
+        let target = match (name, test.faults.last_mut()) {
+            ("Skip", _) => Some(&mut test.skip_reason),
+            ("Original", Some(fault)) if FAULTS.contains(&parent) => Some(&mut fault.original),
+            ("Expanded", Some(fault)) if FAULTS.contains(&parent) => Some(&mut fault.expanded),
+            (name, Some(fault)) if FAULTS.contains(&name) => Some(&mut fault.text),
+            _ => None,
         };
         append(target, text);
     }
 
-    fn end_element(&mut self, kind: ElementKind) {
-        if kind == ElementKind::Test {
+    fn end_element(&mut self, name: &str, _parent: &str) {
+        if name == "TestCase" {
             self.tests.extend(self.test.take());
         }
     }
@@ -138,10 +118,9 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Catch2);
         let mut tests = Collector::for_results(self.tests.len());
         for test in &self.tests {
-            let file = Some(input.stored_path(&test.file)).filter(|file| !file.is_empty());
             let test_name = TestName {
                 name: text::joined([test.name.trim()]),
-                file_path: file,
+                file_path: input.stored_file(&test.file),
             };
             tests.add(test_name, vec![test.attempt(input)]);
         }

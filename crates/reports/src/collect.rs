@@ -12,6 +12,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{ReportedTest, outcome},
+    retries::failed,
 };
 
 /// A test with the file that was found for it in the checkout.
@@ -27,12 +28,17 @@ impl LocatedTest {
     pub(crate) fn of_class(input: &Input<'_>, class: &str, name: String) -> Self {
         let known_file = input.known_files.and_then(|files| files.of_dotted(class));
         Self {
-            test: TestName {
-                name,
-                file_path: None,
-            },
+            test: without_file(name),
             found_file: known_file.map(str::to_owned),
         }
+    }
+}
+
+/// A test whose report has no file.
+pub(crate) const fn without_file(name: String) -> TestName {
+    TestName {
+        name,
+        file_path: None,
     }
 }
 
@@ -78,8 +84,7 @@ impl Collector {
     pub(crate) fn add(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, latest, attempts| {
             let is_timed = attempts.iter().any(|attempt| attempt.duration_ms > Some(0));
-            let has_failed = attempts.last().is_some_and(|last| last.status.is_failure());
-            (!is_timed || !has_failed || *latest != attempts).then_some(attempts)
+            (!is_timed || !failed(&attempts) || *latest != attempts).then_some(attempts)
         });
     }
 
@@ -122,26 +127,24 @@ impl Collector {
             return;
         }
         let LocatedTest { test, found_file } = test.into();
-        let mut key = self.index_by_hash.hasher().hash_one(&test);
-        while let Some(index) = self.index_by_hash.get(&key).copied() {
-            match self.tests.get_mut(index) {
-                Some((known_test, first)) if *known_test == test => {
-                    let more = self.more.get_mut(&index).and_then(LaterExecutions::latest);
-                    let latest = more.unwrap_or(first);
-                    let execution = join(index, latest, attempts);
-                    keep_newest(latest);
-                    if let Some(attempts) = execution {
-                        self.more.entry(index).or_default().push(attempts);
-                    }
-                    return;
+        let free_key = match self.find(&test) {
+            Ok(index) => {
+                let more = self.more.get_mut(&index).and_then(LaterExecutions::latest);
+                let first = self.tests.get_mut(index).map(|(_, first)| first);
+                let Some(latest) = more.or(first) else { return };
+                let execution = join(index, latest, attempts);
+                keep_newest(latest);
+                if let Some(attempts) = execution {
+                    self.more.entry(index).or_default().push(attempts);
                 }
-                _ => key = key.wrapping_add(1),
+                return;
             }
-        }
+            Err(free_key) => free_key,
+        };
         if !memory::keep_test(&test, found_file.as_deref()) {
             return;
         }
-        self.index_by_hash.insert(key, self.tests.len());
+        self.index_by_hash.insert(free_key, self.tests.len());
         if found_file.is_some() {
             let shown_as = ShownAs {
                 name: None,
@@ -154,18 +157,19 @@ impl Collector {
 
     /// The index of a known test.
     pub(crate) fn index_of(&self, test: &TestName) -> Option<usize> {
+        self.find(test).ok()
+    }
+
+    /// The index of a known test, or the key for a new one.
+    fn find(&self, test: &TestName) -> Result<usize, u64> {
         let mut key = self.index_by_hash.hasher().hash_one(test);
-        while let Some(index) = self.index_by_hash.get(&key).copied() {
-            if self
-                .tests
-                .get(index)
-                .is_some_and(|(known_test, _)| known_test == test)
-            {
-                return Some(index);
+        while let Some(index) = self.index_by_hash.get(&key) {
+            if self.tests.get(*index).is_some_and(|(known, _)| known == test) {
+                return Ok(*index);
             }
             key = key.wrapping_add(1);
         }
-        None
+        Err(key)
     }
 
     /// The number of tests.

@@ -2,15 +2,12 @@
 
 use std::{borrow::Cow, io::Read as _};
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use flate2::read::ZlibDecoder;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     failure,
     input::Input,
     junit, limits, outcome,
@@ -30,18 +27,6 @@ pub(crate) struct Run<'a> {
     tests: Vec<Test<'a>>,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Test,
-    Start,
-    End,
-    Name,
-    Path,
-    Value,
-    Other,
-}
-
 #[derive(Default)]
 struct Test<'a> {
     status: Cow<'a, str>,
@@ -58,45 +43,34 @@ struct Test<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
-
     const FORMAT: &'static str = "CTest";
     const ROOTS: &'static [&'static str] = &["Site"];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match (tag.name, &mut self.test) {
             // The list of tests has elements of the same name without a status.
-            ("Test", None) if tag.attribute("Status").is_some() => {
-                self.test = Some(Test {
-                    status: value("Status"),
+            ("Test", None) => {
+                self.test = tag.attribute("Status").map(|status| Test {
+                    status,
                     ..Test::default()
                 });
-                ElementKind::Test
             }
-            ("StartTestTime", None) => ElementKind::Start,
-            ("EndTestTime", None) => ElementKind::End,
-            ("Name", Some(_)) => ElementKind::Name,
-            ("Path", Some(_)) => ElementKind::Path,
-            ("NamedMeasurement" | "Measurement", Some(_)) => {
-                self.measurement = value("name");
-                ElementKind::Other
-            }
+            ("NamedMeasurement" | "Measurement", Some(_)) => self.measurement = tag.value("name"),
             ("Value", Some(test)) => {
-                test.is_packed |= self.measurement.is_empty() && value("encoding") == "base64";
-                ElementKind::Value
+                test.is_packed |= self.measurement.is_empty() && tag.value("encoding") == "base64";
             }
-            _ => ElementKind::Other,
+            _ => {}
         }
+        true
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
-        let target = match (kind, &mut self.test) {
-            (ElementKind::Start, _) => &mut self.start,
-            (ElementKind::End, _) => &mut self.end,
-            (ElementKind::Name, Some(test)) => &mut test.name,
-            (ElementKind::Path, Some(test)) => &mut test.path,
-            (ElementKind::Value, Some(test)) => match &*self.measurement {
+    fn text(&mut self, name: &str, _parent: &str, text: Cow<'a, str>) {
+        let target = match (name, &mut self.test) {
+            ("StartTestTime", None) => &mut self.start,
+            ("EndTestTime", None) => &mut self.end,
+            ("Name", Some(test)) => &mut test.name,
+            ("Path", Some(test)) => &mut test.path,
+            ("Value", Some(test)) => match &*self.measurement {
                 "" => &mut test.output,
                 "Exit Code" => &mut test.exit_code,
                 "Exit Value" => &mut test.exit_value,
@@ -109,8 +83,8 @@ impl<'a> Document<'a> for Run<'a> {
         append(target, text);
     }
 
-    fn end_element(&mut self, kind: ElementKind) {
-        if kind == ElementKind::Test {
+    fn end_element(&mut self, name: &str, _parent: &str) {
+        if name == "Test" {
             self.tests.extend(self.test.take());
         }
     }
@@ -133,10 +107,7 @@ impl<'a> Document<'a> for Run<'a> {
             } else {
                 path.strip_prefix("./").unwrap_or(path)
             };
-            let test_name = TestName {
-                name: text::joined([folder, name]),
-                file_path: None,
-            };
+            let test_name = without_file(text::joined([folder, name]));
             tests.add(test_name, vec![test.attempt(input)]);
         }
         report.tests = tests.finish();

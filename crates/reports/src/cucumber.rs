@@ -20,11 +20,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Cucumber JSON",
-        key: "elements",
-        array_key: "elements",
-    };
+    let shape = Shape::of_list("Cucumber JSON", "elements");
     let parsed = json::parse_list::<Feature>(input, shape)?;
     let mut features = parsed.value;
     if let Some(line) = parsed.cut_at
@@ -70,72 +66,52 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Feature {
-    #[serde(deserialize_with = "json::text")]
-    id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    uri: Option<String>,
+    id: json::Text,
+    name: json::Text,
+    uri: json::Text,
     /// behave writes file and line in place of `uri`.
-    #[serde(deserialize_with = "json::text")]
-    location: Option<String>,
+    location: json::Text,
     /// Of behave only: the status with its hooks.
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    elements: Vec<Element>,
+    status: json::Text,
+    elements: json::List<Element>,
 }
 
 /// A scenario, or the background that the next scenario begins with.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Element {
-    #[serde(deserialize_with = "json::text")]
-    id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    kind: Option<String>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    line: Option<u32>,
+    id: json::Text,
+    name: json::Text,
+    #[serde(rename = "type")]
+    kind: json::Text,
+    line: json::Positive,
     /// Of behave only, like the status of a whole scenario.
-    #[serde(deserialize_with = "json::text")]
-    location: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    start_timestamp: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    before: Vec<Step>,
-    #[serde(deserialize_with = "json::list")]
-    steps: Vec<Step>,
-    #[serde(deserialize_with = "json::list")]
-    after: Vec<Step>,
+    location: json::Text,
+    status: json::Text,
+    start_timestamp: json::Text,
+    before: json::List<Step>,
+    steps: json::List<Step>,
+    after: json::List<Step>,
 }
 
 /// A step or a hook.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
-    #[serde(deserialize_with = "json::text")]
-    keyword: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    keyword: json::Text,
+    name: json::Text,
     result: Outcome,
     #[serde(rename = "match")]
     definition: Definition,
-    #[serde(deserialize_with = "json::list")]
-    before: Vec<Hook>,
-    #[serde(deserialize_with = "json::list")]
-    after: Vec<Hook>,
+    before: json::List<Hook>,
+    after: json::List<Hook>,
 }
 
 /// The code of a step.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Definition {
-    #[serde(deserialize_with = "json::text")]
-    location: Option<String>,
+    location: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -147,14 +123,11 @@ struct Hook {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Outcome {
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
+    status: json::Text,
     /// Nanoseconds; of behave seconds.
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
+    duration: json::Number,
     /// behave writes a list of lines.
-    #[serde(deserialize_with = "json::text_or_lines")]
-    error_message: Option<String>,
+    error_message: json::TextOrLines,
 }
 
 impl Feature {
@@ -167,7 +140,7 @@ impl Feature {
     fn unnumbered_examples(&self) -> usize {
         let mut lines: HashMap<&str, HashSet<u32>> = HashMap::new();
         for element in &self.elements {
-            if let (Some(id), Some(line), None) = (element.id.as_deref(), element.line, element.row()) {
+            if let (Some(id), Some(line), None) = (element.id.as_deref(), *element.line, element.row()) {
                 lines.entry(id).or_default().insert(line);
             }
         }
@@ -206,7 +179,7 @@ impl Feature {
             let may_retry = tool == Tool::Behave || element.is_of_ruby();
             if last.is_some_and(|last| last == (id, line) && line.is_some() && may_retry)
                 && let Some((_, attempts)) = executions.last_mut()
-                && attempts.last().is_some_and(|last| last.status.is_failure())
+                && retries::failed(attempts)
             {
                 attempts.push(attempt);
                 continue;
@@ -269,10 +242,7 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> (Option<String>, Opt
         Some(path) if !path.starts_with('/') => path,
         _ => uri,
     };
-    (
-        Some(input.stored_path(path)).filter(|path| !path.is_empty()),
-        None,
-    )
+    (input.stored_file(path), None)
 }
 
 /// The name of an example of an outline. Examples share the outline's name unless it contains a value. Their number in
@@ -365,7 +335,7 @@ impl Element {
         let outcomes: Vec<&Outcome> = steps.iter().flat_map(|step| step.outcomes()).collect();
         let status = self.status(input, tool, &steps);
         let errors = steps.iter().flat_map(|step| step.errors(input)).collect();
-        let durations: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.duration).collect();
+        let durations: Vec<f64> = outcomes.iter().filter_map(|outcome| *outcome.duration).collect();
         let unit_ms = match tool {
             Tool::Cucumber => 1e-6,
             Tool::Behave => 1e3,

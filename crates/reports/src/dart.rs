@@ -36,63 +36,48 @@ pub(crate) struct Run {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Event {
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    kind: Option<String>,
+    #[serde(rename = "type")]
+    kind: json::Text,
     /// Milliseconds since the start.
-    #[serde(deserialize_with = "json::number")]
-    time: Option<f64>,
+    time: json::Number,
     suite: Option<Suite>,
     group: Option<Group>,
     test: Option<Test>,
-    #[serde(rename = "testID", deserialize_with = "json::number")]
-    test_id: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    result: Option<String>,
-    #[serde(deserialize_with = "json::flag")]
-    skipped: Option<bool>,
-    #[serde(deserialize_with = "json::flag")]
-    hidden: Option<bool>,
-    #[serde(deserialize_with = "json::text")]
-    error: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    stack_trace: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
-    #[serde(deserialize_with = "json::flag")]
-    success: Option<bool>,
+    #[serde(rename = "testID")]
+    test_id: json::Number,
+    result: json::Text,
+    skipped: json::Flag,
+    hidden: json::Flag,
+    error: json::Text,
+    stack_trace: json::Text,
+    message: json::Text,
+    success: json::Flag,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Suite {
-    #[serde(deserialize_with = "json::number")]
-    id: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    platform: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    path: Option<String>,
+    id: json::Number,
+    platform: json::Text,
+    path: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Group {
-    #[serde(deserialize_with = "json::number")]
-    id: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    id: json::Number,
+    name: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Test {
-    #[serde(deserialize_with = "json::number")]
-    id: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(rename = "suiteID", deserialize_with = "json::number")]
-    suite_id: Option<f64>,
-    #[serde(rename = "groupIDs", deserialize_with = "json::list")]
-    group_ids: Vec<f64>,
+    id: json::Number,
+    name: json::Text,
+    #[serde(rename = "suiteID")]
+    suite_id: json::Number,
+    #[serde(rename = "groupIDs")]
+    group_ids: json::List<f64>,
     metadata: Metadata,
     /// Milliseconds since the start of the run.
     #[serde(skip)]
@@ -107,8 +92,7 @@ struct Test {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metadata {
-    #[serde(deserialize_with = "json::text")]
-    skip_reason: Option<String>,
+    skip_reason: json::Text,
 }
 
 impl Events for Run {
@@ -125,12 +109,12 @@ impl Events for Run {
             }
             Some("group") => {
                 let group = event.group.unwrap_or_default();
-                let name = group.name.unwrap_or_default();
+                let name = group.name.0.unwrap_or_default();
                 self.groups.extend(group.id.and_then(id).map(|id| (id, name)));
             }
             Some("testStart") => {
                 let mut test = event.test.unwrap_or_default();
-                test.began_ms = event.time;
+                test.began_ms = *event.time;
                 self.running.extend(test.id.and_then(id).map(|id| (id, test)));
             }
             Some("error") => {
@@ -199,7 +183,7 @@ impl Run {
         } else {
             reported
         };
-        let name = test.name.clone().unwrap_or_default();
+        let name = test.name.0.clone().unwrap_or_default();
         let kind = match &name {
             _ if name.ends_with("(setUpAll)") => Some(set_up::NAME),
             _ if name.ends_with("(tearDownAll)") => Some(set_up::TEAR_DOWN),
@@ -213,7 +197,7 @@ impl Run {
                     let attempt = failure::attempt(status, errors.clone(), None, None);
                     let class = self.groups_of(&test).last().unwrap_or_default().to_owned();
                     let named = Test {
-                        name: Some(format!("{class} {kind}")),
+                        name: json::Lenient(Some(format!("{class} {kind}"))),
                         attempts: Vec::new(),
                         errors: Vec::new(),
                         metadata: Metadata::default(),
@@ -229,7 +213,7 @@ impl Run {
         }
         let duration = test
             .began_ms
-            .zip(done.time)
+            .zip(*done.time)
             .map(|(began_ms, end_ms)| end_ms - began_ms);
         let errors = std::mem::take(&mut test.errors);
         let reason = test.metadata.skip_reason.as_deref().and_then(text::skip_reason);

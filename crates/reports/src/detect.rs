@@ -99,75 +99,93 @@ fn object(text: &str) -> Result<Format, Option<&'static str>> {
             return Ok(format);
         }
     }
-    match keys.hint() {
+    match keys.find(HINTS) {
         // An Allure result is short. If it is cut off, only its beginning may be present.
         None if keys.outer.contains(&"uuid") && json::is_cut_off(text) => Ok(Format::Allure),
         hint => Err(hint),
     }
 }
 
-/// The keys that distinguish formats.
-const DISTINGUISHING: &[&str] = &[
-    "suites",
-    "config",
-    "errors",
-    "reportFormat",
-    "results",
-    "tests",
-    "summary",
-    "tool",
-    "testResults",
-    "Action",
-    "Package",
-    "ImportPath",
-    "Test",
-    "uuid",
-    "status",
-    "historyId",
-    "fullName",
-    "start",
-    "stats",
-    "passes",
-    "failures",
-    "examples",
-    "type",
-    "event",
-    "collectors",
-    "exitcode",
-    "befores",
-    "afters",
-    "children",
-    "elements",
-    "uri",
-    "keyword",
-    "featureSummary",
-    "scenarioResults",
-    "root",
-    "summary_line",
-    "protocolVersion",
-    "runnerVersion",
-    "testID",
-    "time",
-    "suite",
-    "test",
-    "$report_type",
-    "test_count",
-    "exec_time",
-    "testsuites",
-    "environment",
-    "SpecReports",
-    "meta",
-    "version",
-    "kind",
-    "payload",
-    "testNodes",
-    "metrics",
-    "root_group",
-    "collection",
-    "run",
-    "__version__",
-    "elapsed",
+/// The keys of the objects of each format, and those of one object inside it, after a dot. The first row that an object
+/// has all keys of tells its format.
+const FORMATS: &[(&str, Format)] = &[
+    ("suites config", Format::Playwright),
+    ("suites errors", Format::Playwright),
+    ("reportFormat", Format::Ctrf),
+    ("results .tests .summary", Format::Ctrf),
+    ("results .tests .tool", Format::Ctrf),
+    ("testResults", Format::Jest),
+    ("elements uri", Format::Cucumber),
+    ("elements keyword", Format::Cucumber),
+    ("stats results", Format::Mochawesome),
+    ("stats tests passes", Format::Mocha),
+    ("stats tests failures", Format::Mocha),
+    ("featureSummary", Format::Karate),
+    ("scenarioResults", Format::Karate),
+    ("exitcode collectors", Format::PytestJson),
+    ("exitcode tests", Format::PytestJson),
+    ("exitcode root", Format::PytestJson),
+    ("examples summary", Format::Rspec),
+    ("examples summary_line", Format::Rspec),
+    ("protocolVersion runnerVersion", Format::Dart),
+    ("type testID", Format::Dart),
+    ("type time suite", Format::Dart),
+    ("type time test", Format::Dart),
+    ("type event test_count", Format::Libtest),
+    ("type event exec_time", Format::Libtest),
+    ("version kind payload", Format::Swift),
+    ("Action Package", Format::Go),
+    ("Action ImportPath", Format::Go),
+    ("Action Test", Format::Go),
+    ("uuid status historyId", Format::Allure),
+    ("uuid status fullName", Format::Allure),
+    ("uuid status start", Format::Allure),
 ];
+
+/// The keys of objects that have no reader, and what to do instead.
+const HINTS: &[(&str, &str)] = &[
+    (
+        "$report_type",
+        "this is pytest-reportlog's; write `--junitxml` or use pytest-json-report instead",
+    ),
+    ("uuid befores", ALLURE_CONTAINER),
+    ("uuid afters", ALLURE_CONTAINER),
+    ("uuid children", ALLURE_CONTAINER),
+    (
+        "testsuites environment",
+        "this is Zephyr's twister.json; import twister.xml or twister_report.xml beside it",
+    ),
+    (
+        "testsuites",
+        "this is GoogleTest's JSON; run the program with --gtest_output=xml:FILE instead",
+    ),
+    (
+        "SpecReports",
+        "this is Ginkgo's JSON; run ginkgo with --junit-report=FILE instead",
+    ),
+    (
+        "meta .protocolVersion",
+        "these are Cucumber's messages (NDJSON); use Cucumber's formatter json or junit instead",
+    ),
+    (
+        "testNodes",
+        "this is xcresulttool's JSON of Xcode; convert the xcresult bundle to JUnit XML by xcresultparser or xcbeautify",
+    ),
+    (
+        "metrics root_group",
+        "this is k6's summary; write JUnit XML by jUnit() of k6-summary in handleSummary instead",
+    ),
+    (
+        "collection run",
+        "this is Newman's JSON; run newman with --reporters junit instead",
+    ),
+    (
+        "__version__ elapsed",
+        "this is lit's JSON; run lit with --xunit-xml-output FILE instead",
+    ),
+];
+
+const ALLURE_CONTAINER: &str = "this is an Allure container, which holds no results; import its folder";
 
 /// The distinguishing keys that were read so far.
 #[derive(Default)]
@@ -183,86 +201,27 @@ impl<'a> TopLevelKeys<'a> {
             2 => &mut self.inner,
             _ => return None,
         };
-        if !DISTINGUISHING.contains(&key) || keys.contains(&key) {
+        let mut rows = FORMATS
+            .iter()
+            .map(|(keys, _)| *keys)
+            .chain(HINTS.iter().map(|(keys, _)| *keys));
+        let mut is_distinguishing = || rows.any(|row| row.split([' ', '.']).any(|known| known == key));
+        if keys.contains(&key) || !is_distinguishing() {
             return None;
         }
         keys.push(key);
-        self.format()
+        self.find(FORMATS)
     }
 
-    fn format(&self) -> Option<Format> {
-        let has = |key: &str| self.outer.contains(&key);
-        let inside = |key: &str| self.inner.contains(&key);
-        if has("suites") && (has("config") || has("errors")) {
-            Some(Format::Playwright)
-        } else if has("reportFormat")
-            || (has("results") && inside("tests") && (inside("summary") || inside("tool")))
-        {
-            Some(Format::Ctrf)
-        } else if has("testResults") {
-            Some(Format::Jest)
-        } else if has("elements") && (has("uri") || has("keyword")) {
-            Some(Format::Cucumber)
-        } else if has("stats") && has("results") {
-            Some(Format::Mochawesome)
-        } else if has("stats") && has("tests") && (has("passes") || has("failures")) {
-            Some(Format::Mocha)
-        } else if has("featureSummary") || has("scenarioResults") {
-            Some(Format::Karate)
-        } else if has("exitcode") && (has("collectors") || has("tests") || has("root")) {
-            Some(Format::PytestJson)
-        } else if has("examples") && (has("summary") || has("summary_line")) {
-            Some(Format::Rspec)
-        } else if is_dart(&has) {
-            Some(Format::Dart)
-        } else if has("type") && has("event") && (has("test_count") || has("exec_time")) {
-            Some(Format::Libtest)
-        } else if has("version") && has("kind") && has("payload") {
-            Some(Format::Swift)
-        } else if has("Action") && (has("Package") || has("ImportPath") || has("Test")) {
-            Some(Format::Go)
-        } else if has("uuid") && has("status") && (has("historyId") || has("fullName") || has("start")) {
-            Some(Format::Allure)
-        } else {
-            None
-        }
+    /// The value of the first row whose keys were all read.
+    fn find<T: Copy>(&self, rows: &[(&str, T)]) -> Option<T> {
+        let has = |key: &str| match key.strip_prefix('.') {
+            Some(inner) => self.inner.contains(&inner),
+            None => self.outer.contains(&key),
+        };
+        let row = rows.iter().find(|(keys, _)| keys.split(' ').all(has))?;
+        Some(row.1)
     }
-
-    fn hint(&self) -> Option<&'static str> {
-        let has = |key: &str| self.outer.contains(&key);
-        if has("$report_type") {
-            Some("this is pytest-reportlog's; write `--junitxml` or use pytest-json-report instead")
-        } else if has("uuid") && (has("befores") || has("afters") || has("children")) {
-            Some("this is an Allure container, which holds no results; import its folder")
-        } else if has("testsuites") && has("environment") {
-            Some("this is Zephyr's twister.json; import twister.xml or twister_report.xml beside it")
-        } else if has("testsuites") {
-            Some("this is GoogleTest's JSON; run the program with --gtest_output=xml:FILE instead")
-        } else if has("SpecReports") {
-            Some("this is Ginkgo's JSON; run ginkgo with --junit-report=FILE instead")
-        } else if has("meta") && self.inner.contains(&"protocolVersion") {
-            Some("these are Cucumber's messages (NDJSON); use Cucumber's formatter json or junit instead")
-        } else if has("testNodes") {
-            Some(
-                "this is xcresulttool's JSON of Xcode; convert the xcresult bundle to JUnit XML by xcresultparser or xcbeautify",
-            )
-        } else if has("metrics") && has("root_group") {
-            Some("this is k6's summary; write JUnit XML by jUnit() of k6-summary in handleSummary instead")
-        } else if has("collection") && has("run") {
-            Some("this is Newman's JSON; run newman with --reporters junit instead")
-        } else if has("__version__") && has("elapsed") {
-            Some("this is lit's JSON; run lit with --xunit-xml-output FILE instead")
-        } else {
-            None
-        }
-    }
-}
-
-/// Whether an event's keys are those of Dart's runner.
-fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
-    let is_first = has("protocolVersion") && has("runnerVersion");
-    let is_later = has("type") && (has("testID") || (has("time") && (has("suite") || has("test"))));
-    is_first || is_later
 }
 
 /// Recognizes unsupported XML whose elements have the names of a supported format, and returns advice. Without

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     input::Input,
-    json, limits, memory,
+    json, memory,
     report::{ReadError, Report},
 };
 
@@ -47,13 +47,7 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
             Err(_) => {}
         }
         memory::check(input.name)?;
-        if reader.results() > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, number + 1),
-            });
-        }
+        input.check_tests(reader.results(), || number + 1)?;
     }
     if events == 0 {
         return Err(input.broken(1, E::FORMAT, "expected an event on each line, found none"));

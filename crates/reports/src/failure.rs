@@ -47,6 +47,14 @@ impl Input<'_> {
     }
 }
 
+/// An error with a message alone.
+pub(crate) fn error_saying(message: impl Into<String>) -> ErrorDetail {
+    ErrorDetail {
+        message: Some(message.into()),
+        ..ErrorDetail::default()
+    }
+}
+
 /// An error outside of tests, after the name of what failed.
 pub(crate) fn error_of(name: &str, error: ErrorDetail) -> ErrorDetail {
     let message = error.message.as_deref().unwrap_or_default();
@@ -69,6 +77,17 @@ pub(crate) fn attempt(
     } else {
         reported_status
     };
+    let errors = if status.is_failure() { errors } else { Vec::new() };
+    as_reported(status, errors, duration_ms, started_at)
+}
+
+/// An attempt with the status and the errors that the report gives it.
+pub(crate) const fn as_reported(
+    status: AttemptStatus,
+    errors: Vec<ErrorDetail>,
+    duration_ms: Option<u64>,
+    started_at: Option<Timestamp>,
+) -> Attempt {
     Attempt {
         status,
         duration_ms,
@@ -76,7 +95,7 @@ pub(crate) fn attempt(
         browser: None,
         skip_reason: None,
         output: None,
-        errors: if status.is_failure() { errors } else { Vec::new() },
+        errors,
     }
 }
 

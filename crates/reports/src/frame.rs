@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::text;
+use crate::text::{self, pattern};
 
 /// The parts of a text.
 #[derive(Debug, Clone, Copy)]
@@ -87,11 +87,6 @@ fn line_starts(whole: &str) -> impl Iterator<Item = (usize, &str)> {
         start += line.len();
         (at, line.trim_end_matches('\n'))
     })
-}
-
-fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
-    Regex::new(text).expect("a valid pattern")
 }
 
 /// The line of a code frame that raised the error.

@@ -3,6 +3,7 @@
 use assay_domain::attempt::{AttemptStatus, ErrorDetail};
 
 use crate::{
+    failure::error_saying,
     limits,
     report::{Report, ReportedTest},
 };
@@ -34,27 +35,20 @@ impl Report {
         let has_failure =
             |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
         if failed && self.errors.is_empty() && !self.tests.iter().any(has_failure) {
-            self.errors.push(ErrorDetail {
-                message: Some(format!(
-                    "{file}: the report's summary says {word:?}, and none of its results failed. The cause is unknown."
-                )),
-                ..ErrorDetail::default()
-            });
+            self.errors.push(error_saying(format!(
+                "{file}: the report's summary says {word:?}, and none of its results failed. The cause is unknown."
+            )));
         }
     }
 }
 
 /// The error of a header that counts more failures than the results show.
 pub(crate) fn missing_failures(file: &str, counted: u64, shown: u64) -> Option<ErrorDetail> {
-    (counted > shown).then(|| ErrorDetail {
-        message: Some(format!(
-            "{file}: the report's header counts {}, and its results show {shown}. The others are unknown.",
-            if counted == 1 {
-                "1 failure".to_owned()
-            } else {
-                format!("{counted} failures")
-            },
-        )),
-        ..ErrorDetail::default()
+    (counted > shown).then(|| {
+        let failures = if counted == 1 { "failure" } else { "failures" };
+        error_saying(format!(
+            "{file}: the report's header counts {counted} {failures}, and its results show {shown}. The others are \
+             unknown."
+        ))
     })
 }

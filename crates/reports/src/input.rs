@@ -1,6 +1,6 @@
 //! The input of every format's reader: the decoded text of one file and the known facts of the checkout.
 
-use crate::{files::KnownFiles, notes::Notes, paths, report::ReadError};
+use crate::{files::KnownFiles, limits, notes::Notes, paths, report::ReadError};
 
 /// One decoded file of an import.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +48,12 @@ impl<'a> Input<'a> {
         paths::stored(path, self.root)
     }
 
+    /// The same of a path that may be blank, or empty in that form.
+    pub(crate) fn stored_file(&self, path: &str) -> Option<String> {
+        let path = Some(path).filter(|path| !path.trim().is_empty())?;
+        Some(self.stored_path(path)).filter(|path| !path.is_empty())
+    }
+
     /// The error of a file that has the format but is broken, `offset` bytes into the text.
     pub(crate) fn broken_at(
         &self,
@@ -68,5 +74,17 @@ impl<'a> Input<'a> {
             format,
             problem: problem.into(),
         }
+    }
+
+    /// Fails if the tests that were read up to a line are more than the limit.
+    pub(crate) fn check_tests(&self, tests: usize, line: impl FnOnce() -> usize) -> Result<(), ReadError> {
+        if tests <= limits::TESTS {
+            return Ok(());
+        }
+        Err(ReadError::TooLarge {
+            file: self.name.to_owned(),
+            what: "the number of tests",
+            limit: format!("{} (line {})", limits::TESTS, line()),
+        })
     }
 }

@@ -34,11 +34,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 }
 
 fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Karate feature",
-        key: "scenarioResults",
-        array_key: "scenarioResults",
-    };
+    let shape = Shape::of_list("Karate feature", "scenarioResults");
     let parsed = json::parse::<Feature>(input, shape)?;
     let feature = parsed.value;
     let path = [&feature.prefixed_path, &feature.relative_path]
@@ -84,11 +80,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
 
 /// The summary omits the scenarios, so each feature is a test.
 fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Karate summary",
-        key: "featureSummary",
-        array_key: "featureSummary",
-    };
+    let shape = Shape::of_list("Karate summary", "featureSummary");
     let parsed = json::parse::<Summary>(input, shape)?;
     let mut report = Report::empty(Format::Karate);
     let mut tests = Collector::default();
@@ -112,12 +104,8 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         } else {
             AttemptStatus::Passed
         };
-        let error = ErrorDetail {
-            message: Some(format!(
-                "{failed} of {all} scenarios failed. The summary does not say which."
-            )),
-            ..ErrorDetail::default()
-        };
+        let message = format!("{failed} of {all} scenarios failed. The summary does not say which.");
+        let error = failure::error_saying(message);
         let duration = feature.duration_millis.and_then(time::duration_ms);
         tests.add(test, vec![failure::attempt(status, vec![error], duration, None)]);
     }
@@ -133,40 +121,27 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Feature {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    name: json::Text,
     /// Begins with `classpath:` if the feature lies there.
-    #[serde(deserialize_with = "json::text")]
-    prefixed_path: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    relative_path: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    scenario_results: Vec<Scenario>,
+    prefixed_path: json::Text,
+    relative_path: json::Text,
+    scenario_results: json::List<Scenario>,
 }
 
 /// A scenario, or an example of an outline.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Scenario {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    line: Option<u32>,
+    name: json::Text,
+    line: json::Positive,
     /// Counted from 0 within an outline; 0 is read as absent.
-    #[serde(deserialize_with = "json::positive_integer")]
-    example_index: Option<u32>,
-    #[serde(deserialize_with = "json::flag")]
-    failed: Option<bool>,
-    #[serde(deserialize_with = "json::flag")]
-    skipped: Option<bool>,
-    #[serde(deserialize_with = "json::text")]
-    error: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    duration_millis: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    start_time: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
-    step_results: Vec<StepResult>,
+    example_index: json::Positive,
+    failed: json::Flag,
+    skipped: json::Flag,
+    error: json::Text,
+    duration_millis: json::Number,
+    start_time: json::Number,
+    step_results: json::List<StepResult>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -179,17 +154,14 @@ struct StepResult {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
-    #[serde(deserialize_with = "json::positive_integer")]
-    line: Option<u32>,
+    line: json::Positive,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Outcome {
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    error_message: Option<String>,
+    status: json::Text,
+    error_message: json::Text,
 }
 
 impl Outcome {
@@ -227,7 +199,7 @@ impl Scenario {
         let error = input
             .error(self.error.as_deref().or_else(of_step), None, None)
             .map(|error| {
-                let line = failed_step.and_then(|step| step.step.line);
+                let line = failed_step.and_then(|step| *step.step.line);
                 let location = file.zip(line).map(|(file, line)| Location {
                     file: file.to_owned(),
                     line: Some(line),
@@ -250,23 +222,16 @@ impl Scenario {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Summary {
-    #[serde(deserialize_with = "json::list")]
-    feature_summary: Vec<FeatureSummary>,
+    feature_summary: json::List<FeatureSummary>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct FeatureSummary {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    relative_path: Option<String>,
-    #[serde(deserialize_with = "json::flag")]
-    failed: Option<bool>,
-    #[serde(deserialize_with = "json::number")]
-    failed_count: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    scenario_count: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    duration_millis: Option<f64>,
+    name: json::Text,
+    relative_path: json::Text,
+    failed: json::Flag,
+    failed_count: json::Number,
+    scenario_count: json::Number,
+    duration_millis: json::Number,
 }

@@ -10,7 +10,7 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     events::Events,
     failure,
     input::Input,
@@ -39,19 +39,14 @@ pub(crate) struct Run {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Event {
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    kind: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    event: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    #[serde(rename = "type")]
+    kind: json::Text,
+    event: json::Text,
+    name: json::Text,
     /// Seconds.
-    #[serde(deserialize_with = "json::number")]
-    exec_time: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    stdout: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
+    exec_time: json::Number,
+    stdout: json::Text,
+    message: json::Text,
 }
 
 impl Events for Run {
@@ -75,12 +70,12 @@ impl Events for Run {
             (Some("test" | "bench"), Some(action)) => {
                 if action == "started" {
                     if self.running.len() <= limits::TESTS {
-                        self.running.push(event.name.unwrap_or_default());
+                        self.running.push(event.name.0.unwrap_or_default());
                     }
                 } else if action != "timeout" {
                     // `timeout` only marks a slow test.
                     let (test, attempts) = event.test(input, action);
-                    self.ended.insert(event.name.unwrap_or_default());
+                    self.ended.insert(event.name.0.unwrap_or_default());
                     self.tests.add(test, attempts);
                 }
             }
@@ -120,15 +115,8 @@ impl Run {
         self.ended.clear();
         for name in &running {
             let (test, _) = parse_name(name);
-            self.tests.add(
-                test,
-                vec![failure::attempt(
-                    AttemptStatus::Interrupted,
-                    Vec::new(),
-                    None,
-                    None,
-                )],
-            );
+            let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
+            self.tests.add(test, vec![attempt]);
         }
         if self.errors.len() < limits::REPORT_ERRORS {
             let list: Vec<&str> = running.iter().take(limits::ERRORS).map(String::as_str).collect();
@@ -136,10 +124,8 @@ impl Run {
                 "A test program ended before its tests did. These were running: {}",
                 list.join(", ")
             );
-            self.errors.push(ErrorDetail {
-                message: text::message(&message),
-                ..ErrorDetail::default()
-            });
+            self.errors
+                .extend(text::message(&message).map(failure::error_saying));
         }
     }
 }
@@ -183,10 +169,7 @@ fn parse_name(name: &str) -> (TestName, usize) {
         Some((name, number)) => (name, number.parse().unwrap_or(1_usize)),
         None => (name, 1),
     };
-    let test = TestName {
-        name: text::joined([binary, name]),
-        file_path: None,
-    };
+    let test = without_file(text::joined([binary, name]));
     (test, attempt.saturating_sub(1).min(limits::COUNTED_ATTEMPTS))
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use assay_domain::{attempt::Location, frame::is_jvm_library};
 use regex::{Captures, Regex};
 
-use crate::{input::Input, paths};
+use crate::{input::Input, paths, text::pattern};
 
 impl Input<'_> {
     /// The location in the checkout nearest to the origin of the error: the first frame outside of the framework and of
@@ -148,12 +148,6 @@ const JVM_CLIENTS: &[&str] = &[
 
 const SUFFIXES: &str = "js|jsx|ts|tsx|mjs|cjs|mts|cts|vue|svelte|py|rb|go|rs|java|kt|kts|scala|groovy|cs|fs|vb|php|c|cc|\
                         cpp|cxx|h|hh|hpp|m|mm|swift|dart|ex|exs|erl|clj|lua|pl|pm|t|sh|bash|bats|jl|hs|robot|feature";
-
-/// Compiles a constant pattern. A test compiles each, because an invalid one would panic.
-fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
-    Regex::new(text).expect("a valid pattern")
-}
 
 /// Python: `File "tests/a.py", line 3, in total`.
 static QUOTED: LazyLock<Regex> =

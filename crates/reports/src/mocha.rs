@@ -16,39 +16,22 @@ use crate::{
     hooks::{self, Owner},
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome, paths,
+    memory, outcome, paths,
     report::{Format, ReadError, Report},
     text, time,
 };
 
 /// Reads the report of a run by Mocha's reporter `json`.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Mocha JSON",
-        key: "stats",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("Mocha JSON", "stats").with_lists("tests");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Mocha);
     run.stats.widen(input, &mut report);
-    // Tests of one title may have several outcomes, so each entry of a list stands for one test.
-    let count = |tests: &mut dyn Iterator<Item = &PlainTest>| {
-        let mut counts: HashMap<(String, String), u32> = HashMap::new();
-        for (title, file) in tests.map(PlainTest::identity) {
-            *counts.entry((title.to_owned(), file.to_owned())).or_default() += 1;
-        }
-        counts
-    };
-    let take = |counts: &mut HashMap<(String, String), u32>, test: &PlainTest| {
-        let (title, file) = test.identity();
-        let count = counts.get_mut(&(title.to_owned(), file.to_owned()));
-        count.is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
-    };
-    let mut pending = count(&mut run.pending.iter());
+    let mut pending = count(run.pending.iter());
     // The error of a thrown value that is no `Error` may be empty.
     let without_error = |test: &&PlainTest| test.err.error(input).is_none();
-    let mut failed = count(&mut run.failures.iter().filter(without_error));
+    let mut failed = count(run.failures.iter().filter(without_error));
     let mut tests = Collector::for_results(run.tests.len());
     for test in &run.tests {
         let error = test.err.error(input);
@@ -61,15 +44,12 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         };
         let duration = test.duration.and_then(time::duration_ms);
         let last = failure::attempt(status, error.into_iter().collect(), duration, None);
-        let file_path = stored_file(input, test.file.as_deref());
-        let name = text::joined([test
-            .full_title
-            .as_deref()
-            .or(test.title.as_deref())
-            .unwrap_or_default()]);
+        let file_path = test.file.as_deref().and_then(|file| input.stored_file(file));
+        let (title, _) = test.identity();
+        let name = text::joined([title]);
         tests.add(
             TestName { name, file_path },
-            with_retries(last, test.current_retry),
+            with_retries(last, *test.current_retry),
         );
     }
     // A failed hook is listed among the failures, but is not a test.
@@ -83,33 +63,41 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let errors: Vec<_> = hook.err.error(input).into_iter().collect();
         let name = TestName {
             name: text::joined([title]),
-            file_path: stored_file(input, hook.file.as_deref()),
+            file_path: hook.file.as_deref().and_then(|file| input.stored_file(file)),
         };
-        let attempt = failure::attempt(AttemptStatus::Failed, errors, None, None);
-        if !hooks::add(
-            &mut tests,
-            &mut report.errors,
-            &name,
-            std::slice::from_ref(&attempt),
-        ) {
-            hooks::push_error(&mut report.errors, title, attempt.errors);
+        let attempt = [failure::attempt(AttemptStatus::Failed, errors, None, None)];
+        if !hooks::add(&mut tests, &mut report.errors, &name, &attempt) {
+            let errors = attempt.into_iter().flat_map(|attempt| attempt.errors);
+            hooks::push_error(&mut report.errors, title, errors.collect());
         }
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.stats.failures);
+        report.check_header(input.name, *run.stats.failures);
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
+/// The tests of a list by their identity. Tests of one title may have several outcomes, so each entry of a list stands
+/// for one test.
+fn count<'t>(tests: impl Iterator<Item = &'t PlainTest>) -> HashMap<(&'t str, &'t str), u32> {
+    let mut counts = HashMap::new();
+    for identity in tests.map(PlainTest::identity) {
+        *counts.entry(identity).or_default() += 1;
+    }
+    counts
+}
+
+/// Takes a test from a list. Returns whether it was there.
+fn take<'t>(counts: &mut HashMap<(&'t str, &'t str), u32>, test: &'t PlainTest) -> bool {
+    let count = counts.get_mut(&test.identity());
+    count.is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
+}
+
 /// Reads mochawesome's report of a run.
 pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "mochawesome JSON",
-        key: "results",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("mochawesome JSON", "results").with_lists("tests");
     let parsed = json::parse::<AwesomeRun>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Mochawesome);
@@ -120,7 +108,7 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.stats.failures);
+        report.check_header(input.name, *run.stats.failures);
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
@@ -130,23 +118,17 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
 #[serde(default)]
 struct Run {
     stats: Stats,
-    #[serde(deserialize_with = "json::list")]
-    tests: Vec<PlainTest>,
-    #[serde(deserialize_with = "json::list")]
-    pending: Vec<PlainTest>,
-    #[serde(deserialize_with = "json::list")]
-    failures: Vec<PlainTest>,
+    tests: json::List<PlainTest>,
+    pending: json::List<PlainTest>,
+    failures: json::List<PlainTest>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Stats {
-    #[serde(deserialize_with = "json::text")]
-    start: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    end: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    failures: Option<f64>,
+    start: json::Text,
+    end: json::Text,
+    failures: json::Number,
 }
 
 impl Stats {
@@ -160,16 +142,11 @@ impl Stats {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct PlainTest {
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    file: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    current_retry: Option<f64>,
+    title: json::Text,
+    full_title: json::Text,
+    file: json::Text,
+    duration: json::Number,
+    current_retry: json::Number,
     err: ErrorObject,
 }
 
@@ -186,13 +163,10 @@ impl PlainTest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ErrorObject {
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    stack: Option<String>,
+    message: json::Text,
+    stack: json::Text,
     /// Mochawesome's name for the stack.
-    #[serde(deserialize_with = "json::text")]
-    estack: Option<String>,
+    estack: json::Text,
 }
 
 impl ErrorObject {
@@ -208,48 +182,33 @@ impl ErrorObject {
 #[serde(default)]
 struct AwesomeRun {
     stats: Stats,
-    #[serde(deserialize_with = "json::list")]
-    results: Vec<Suite>,
+    results: json::List<Suite>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Suite {
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_file: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    file: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    before_hooks: Vec<AwesomeTest>,
-    #[serde(deserialize_with = "json::list")]
-    after_hooks: Vec<AwesomeTest>,
-    #[serde(deserialize_with = "json::list")]
-    tests: Vec<AwesomeTest>,
-    #[serde(deserialize_with = "json::list")]
-    suites: Vec<Suite>,
+    title: json::Text,
+    full_file: json::Text,
+    file: json::Text,
+    before_hooks: json::List<AwesomeTest>,
+    after_hooks: json::List<AwesomeTest>,
+    tests: json::List<AwesomeTest>,
+    suites: json::List<Suite>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AwesomeTest {
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    state: Option<String>,
-    #[serde(deserialize_with = "json::flag")]
-    pending: Option<bool>,
-    #[serde(deserialize_with = "json::flag")]
-    timed_out: Option<bool>,
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
+    title: json::Text,
+    full_title: json::Text,
+    state: json::Text,
+    pending: json::Flag,
+    timed_out: json::Flag,
+    duration: json::Number,
     err: ErrorObject,
     /// What the test added to the report, as JSON in a text: a path or an address, one with a title, or several.
-    #[serde(deserialize_with = "json::text")]
-    context: Option<String>,
+    context: json::Text,
 }
 
 impl Suite {
@@ -266,6 +225,7 @@ impl Suite {
         let is_not_blank = |file: &&str| !file.trim().is_empty();
         let full_path = self.full_file.as_deref().filter(is_not_blank);
         let file = full_path.or(self.file.as_deref().filter(is_not_blank)).or(file);
+        let file_path = file.and_then(|file| input.stored_file(file));
         let outer_bytes = titles.iter().map(|title| title.len()).sum::<usize>() + file.map_or(0, str::len);
         for test in &self.tests {
             if !memory::charge(outer_bytes) {
@@ -281,10 +241,10 @@ impl Suite {
                     .filter(|part| !part.is_empty());
                 parts.collect::<Vec<_>>().join(" ")
             };
-            let name = test.full_title.clone().unwrap_or_else(composed);
+            let name = test.full_title.0.clone().unwrap_or_else(composed);
             let test_name = TestName {
                 name: text::joined([name.as_str()]),
-                file_path: stored_file(input, file),
+                file_path: file_path.clone(),
             };
             tests.add(test_name, vec![test.attempt(input)]);
         }
@@ -296,7 +256,7 @@ impl Suite {
                 .unwrap_or_default();
             if hook.state.as_deref() == Some("failed") {
                 let details = hook.err.error(input).into_iter().collect();
-                self.add_hook(tests, errors, title, stored_file(input, file), details);
+                self.add_hook(tests, errors, title, file_path.clone(), details);
             }
         }
         for suite in &self.suites {
@@ -304,9 +264,7 @@ impl Suite {
         }
         titles.pop();
     }
-}
 
-impl Suite {
     /// Adds the failure of a hook to its test, which may be in a suite inside of the hook's, or to the errors of the run.
     fn add_hook(
         &self,
@@ -397,16 +355,8 @@ fn collect(context: &Value, title: Option<&str>, input: &Input<'_>, collected: &
 
 /// The attempts of a test. Mocha reports only the number of retries before the last attempt.
 fn with_retries(last: Attempt, retries: Option<f64>) -> Vec<Attempt> {
-    let retries = retries
-        .and_then(time::duration_ms)
-        .and_then(|count| usize::try_from(count).ok())
-        .unwrap_or(0)
-        .min(limits::COUNTED_ATTEMPTS);
-    let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
+    let retries = retries.and_then(time::counted_attempts);
+    let earlier =
+        (0..retries.unwrap_or(0)).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
     earlier.chain([last]).collect()
-}
-
-fn stored_file(input: &Input<'_>, file: Option<&str>) -> Option<String> {
-    let file = file.filter(|file| !file.trim().is_empty())?;
-    Some(input.stored_path(file)).filter(|file| !file.is_empty())
 }

@@ -32,21 +32,6 @@ pub(crate) struct Run<'a> {
     broken: Vec<(Cow<'a, str>, Failure<'a>)>,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Suite,
-    Case,
-    /// A failure, or one of several assertions.
-    Failure,
-    Message,
-    Stack,
-    /// Why a test was skipped.
-    Reason,
-    ReasonText,
-    Other,
-}
-
 #[derive(Default)]
 struct Suite<'a> {
     name: Cow<'a, str>,
@@ -79,116 +64,93 @@ struct Failure<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
-
     const FORMAT: &'static str = "NUnit";
     const ROOTS: &'static [&'static str] = &["test-run", "test-results"];
     // In version 2 each level of a namespace takes two elements.
     const DEPTH: usize = 4 * limits::DEPTH;
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool {
         match tag.name {
             "test-run" => {
-                self.started_at = value("start-time").into_owned();
-                self.finished_at = value("end-time");
-                self.counted_failures = count(&value("failed"));
-                self.result = value("result");
-                ElementKind::Other
+                self.started_at = tag.value("start-time").into_owned();
+                self.finished_at = tag.value("end-time");
+                self.counted_failures = count(&tag.value("failed"));
+                self.result = tag.value("result");
             }
             "test-results" => {
-                self.started_at = format!("{}T{}", value("date"), value("time"));
-                self.counted_failures = count(&value("failures")) + count(&value("errors"));
-                ElementKind::Other
+                self.started_at = format!("{}T{}", tag.value("date"), tag.value("time"));
+                self.counted_failures = count(&tag.value("failures")) + count(&tag.value("errors"));
             }
             "test-suite" => {
                 self.suites.push(Suite {
-                    name: tag.attribute("fullname").unwrap_or_else(|| value("name")),
-                    site: value("site"),
+                    name: tag.attribute("fullname").unwrap_or_else(|| tag.value("name")),
+                    site: tag.value("site"),
                     failed: ["result", "label"]
                         .iter()
-                        .any(|name| FAILED.contains(&&*value(name))),
+                        .any(|name| FAILED.contains(&&*tag.value(name))),
                     ..Suite::default()
                 });
-                ElementKind::Suite
             }
             "test-case" => {
-                let name = value("name");
+                let name = tag.value("name");
                 self.case = Some(Case {
                     full_name: tag.attribute("fullname").unwrap_or_else(|| name.clone()),
                     name,
                     result: tag.attribute("result").unwrap_or_else(|| {
                         // Applies to versions before 2.5. Pester writes a case that did not run without `executed`.
-                        let result = match (&*value("executed"), &*value("success")) {
+                        let result = match (&*tag.value("executed"), &*tag.value("success")) {
                             ("False" | "", "False") | ("False", _) => "Skipped",
                             (_, "False") => "Failed",
                             _ => "Passed",
                         };
                         Cow::Borrowed(result)
                     }),
-                    label: value("label"),
-                    start: value("start-time"),
-                    duration: tag.attribute("duration").unwrap_or_else(|| value("time")),
-                    reason: Cow::Borrowed(""),
-                    failures: Vec::new(),
+                    label: tag.value("label"),
+                    start: tag.value("start-time"),
+                    duration: tag.attribute("duration").unwrap_or_else(|| tag.value("time")),
+                    ..Case::default()
                 });
-                ElementKind::Case
             }
-            "failure" if matches!(parent, Some(ElementKind::Case | ElementKind::Suite)) => {
-                self.open_failure()
+            "failure" => return matches!(parent, "test-case" | "test-suite") && self.open_failure(),
+            "assertion" => {
+                return self.case.is_some() && tag.value("result") != "Passed" && self.open_failure();
             }
-            "assertion" if self.case.is_some() && value("result") != "Passed" => self.open_failure(),
-            "reason" if parent == Some(ElementKind::Case) => ElementKind::Reason,
             // The cause of an assembly that did not load.
-            "reason"
-                if parent == Some(ElementKind::Suite)
-                    && self.suites.last().is_some_and(|suite| suite.failed) =>
-            {
-                self.open_failure()
+            "reason" if parent == "test-suite" => {
+                return self.suites.last().is_some_and(|suite| suite.failed) && self.open_failure();
             }
-            "message" if matches!(parent, Some(ElementKind::Failure | ElementKind::Reason)) => {
-                if parent == Some(ElementKind::Reason) {
-                    ElementKind::ReasonText
-                } else {
-                    ElementKind::Message
-                }
-            }
-            "stack-trace" if parent == Some(ElementKind::Failure) => ElementKind::Stack,
-            _ => ElementKind::Other,
+            "reason" => return parent == "test-case",
+            _ => {}
         }
+        true
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
-        if let (ElementKind::ReasonText, Some(case)) = (kind, &mut self.case) {
-            append(&mut case.reason, text);
-            return;
-        }
+    fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>) {
         let failure = match &mut self.case {
+            Some(case) if parent == "reason" => {
+                return append(Some(&mut case.reason).filter(|_| name == "message"), text);
+            }
             Some(case) => case.failures.last_mut(),
             None => self.suites.last_mut().and_then(|suite| suite.failure.as_mut()),
         };
-        match (kind, failure) {
-            (ElementKind::Message, Some(failure)) => append(&mut failure.message, text),
-            (ElementKind::Stack, Some(failure)) => append(&mut failure.stack, text),
-            _ => {}
-        }
+        let target = match (name, failure) {
+            ("message", Some(failure)) if FAILURES.contains(&parent) => Some(&mut failure.message),
+            ("stack-trace", Some(failure)) if FAILURES.contains(&parent) => Some(&mut failure.stack),
+            _ => None,
+        };
+        append(target, text);
     }
 
-    fn end_element(&mut self, kind: ElementKind) {
-        match kind {
-            ElementKind::Case => {
+    fn end_element(&mut self, name: &str, _parent: &str) {
+        match name {
+            "test-case" => {
                 self.cases.extend(self.case.take());
                 if let Some(suite) = self.suites.last_mut() {
                     suite.has_cases = true;
                 }
             }
-            ElementKind::Suite => self.close_suite(),
-            ElementKind::Failure
-            | ElementKind::Message
-            | ElementKind::Stack
-            | ElementKind::Reason
-            | ElementKind::ReasonText
-            | ElementKind::Other => {}
+            "test-suite" => self.close_suite(),
+            _ => {}
         }
     }
 
@@ -219,6 +181,9 @@ impl<'a> Document<'a> for Run<'a> {
     }
 }
 
+/// The elements that have a message and a stack: a failure, one of several assertions, and the reason of a suite.
+const FAILURES: &[&str] = &["failure", "assertion", "reason"];
+
 /// The results and labels of suites that failed.
 const FAILED: &[&str] = &["Failed", "Failure", "Error", "Invalid", "NotRunnable"];
 
@@ -228,15 +193,16 @@ fn count(text: &str) -> f64 {
 }
 
 impl Run<'_> {
-    fn open_failure(&mut self) -> ElementKind {
+    /// Begins a failure of the open case or suite. Returns whether there is room for it.
+    fn open_failure(&mut self) -> bool {
         match (&mut self.case, self.suites.last_mut()) {
             (Some(case), _) if case.failures.len() <= limits::ERRORS => {
                 case.failures.push(Failure::default())
             }
             (None, Some(suite)) => suite.failure = Some(Failure::default()),
-            _ => return ElementKind::Other,
+            _ => return false,
         }
-        ElementKind::Failure
+        true
     }
 
     /// Keeps a suite's failure if no test has it: that of a tear-down, or of an assembly that did not load. A failed

@@ -19,11 +19,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "pytest-json-report",
-        key: "exitcode",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("pytest-json-report", "exitcode").with_lists("tests");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::PytestJson);
@@ -55,7 +51,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         }
     }
     if parsed.cut_at.is_none() {
-        let counts = [run.summary.failed, run.summary.error].into_iter().flatten();
+        let counts = [*run.summary.failed, *run.summary.error].into_iter().flatten();
         report.check_header(input.name, Some(counts.sum()));
         // 0 is a success, and 5 means that no test was collected.
         let code = run.exitcode.unwrap_or(0.0);
@@ -73,47 +69,35 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 #[serde(default)]
 struct Run {
     /// The time of writing the report, in seconds since 1970.
-    #[serde(deserialize_with = "json::number")]
-    created: Option<f64>,
+    created: json::Number,
     /// Seconds.
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    exitcode: Option<f64>,
-    #[serde(deserialize_with = "json::list")]
-    collectors: Vec<NodeCollector>,
+    duration: json::Number,
+    exitcode: json::Number,
+    collectors: json::List<NodeCollector>,
     summary: Summary,
-    #[serde(deserialize_with = "json::list")]
-    tests: Vec<Test>,
+    tests: json::List<Test>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Summary {
-    #[serde(deserialize_with = "json::number")]
-    failed: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    error: Option<f64>,
+    failed: json::Number,
+    error: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NodeCollector {
-    #[serde(deserialize_with = "json::text")]
-    nodeid: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    outcome: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    longrepr: Option<String>,
+    nodeid: json::Text,
+    outcome: json::Text,
+    longrepr: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Test {
-    #[serde(deserialize_with = "json::text")]
-    nodeid: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    outcome: Option<String>,
+    nodeid: json::Text,
+    outcome: json::Text,
     setup: Option<Phase>,
     call: Option<Phase>,
     teardown: Option<Phase>,
@@ -123,25 +107,19 @@ struct Test {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Phase {
-    #[serde(deserialize_with = "json::text")]
-    outcome: Option<String>,
+    outcome: json::Text,
     /// Seconds.
-    #[serde(deserialize_with = "json::number")]
-    duration: Option<f64>,
+    duration: json::Number,
     crash: Option<Crash>,
-    #[serde(deserialize_with = "json::text")]
-    longrepr: Option<String>,
+    longrepr: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Crash {
-    #[serde(deserialize_with = "json::text")]
-    path: Option<String>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    lineno: Option<u32>,
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
+    path: json::Text,
+    lineno: json::Positive,
+    message: json::Text,
 }
 
 impl Test {
@@ -159,10 +137,9 @@ impl Test {
             .chain(titles)
             .collect::<Vec<_>>()
             .join(".");
-        let file_path = (!file.is_empty()).then(|| input.stored_path(file));
         TestName {
             name: text::joined([class.as_str(), function.as_str()]),
-            file_path: file_path.filter(|path| !path.is_empty()),
+            file_path: input.stored_file(file),
         }
     }
 
@@ -186,7 +163,7 @@ impl Test {
             None => input.status(outcome::PYTEST, outcome),
         };
         let errors: Vec<ErrorDetail> = self.phases().filter_map(|phase| phase.error(input)).collect();
-        let durations: Vec<f64> = self.phases().filter_map(|phase| phase.duration).collect();
+        let durations: Vec<f64> = self.phases().filter_map(|phase| *phase.duration).collect();
         let seconds = (!durations.is_empty()).then(|| durations.iter().sum::<f64>());
         let duration = seconds.and_then(|seconds| time::duration_ms(seconds * 1000.0));
         let reason = self.phases().find_map(Phase::skip_reason);
@@ -230,7 +207,7 @@ impl Phase {
         error.location = error.location.or_else(|| {
             let crash = crash?;
             let file = input.stored_path(crash.path.as_deref()?);
-            let line = crash.lineno;
+            let line = *crash.lineno;
             (!paths::is_absolute(&file)).then_some(Location {
                 file,
                 line,

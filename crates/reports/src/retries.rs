@@ -10,12 +10,13 @@ use std::{
 };
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     execution::Executions,
 };
 
 use crate::{
     collect::LocatedTest,
+    failure::error_saying,
     report::{Report, ReportedTest},
     text,
 };
@@ -23,8 +24,11 @@ use crate::{
 /// A tool that writes a retry as one more result of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tool {
-    /// Gradle's test-retry: it runs the failed methods again. Converters keep its results.
+    /// Gradle's test-retry: it runs the failed methods again after all of their class. Gradle writes results in the order
+    /// of their execution.
     TestRetry,
+    /// The results of test-retry, as junit-to-ctrf writes them.
+    JunitToCtrf,
     /// gotestsum's `--rerun-fails`: it runs root tests or subtests again. Failed results come first in its file.
     Gotestsum,
     /// `openshift-tests`: a flake is a failure and a pass of one name.
@@ -127,22 +131,23 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
         }
     }
     let is_on_purpose = tool != Tool::Testng && is_repeated_on_purpose(tool, &groups);
-    // gotestsum runs failed tests again after all tests of their package. `go test -count` repeats each test at its place.
+    // gotestsum and test-retry run failed tests again after all tests of their package or class. `go test -count` repeats
+    // each test at its place, and a specification has leaves of one title at any place.
     let once: Vec<(LocatedTest, usize)> = match tool {
-        Tool::Gotestsum => {
+        Tool::Gotestsum | Tool::TestRetry => {
             let single = groups.iter().filter(|(_, group)| group.len() == 1);
             single
                 .filter_map(|(test, group)| Some((test.clone(), group.first()?.0)))
                 .collect()
         }
-        Tool::TestRetry | Tool::Openshift | Tool::Xcodebuild | Tool::Pytest | Tool::Testng => Vec::new(),
+        Tool::JunitToCtrf | Tool::Openshift | Tool::Xcodebuild | Tool::Pytest | Tool::Testng => Vec::new(),
     };
     let mut executions = Vec::new();
     for (test, group) in groups {
         let is_retried = !is_on_purpose
             && group.len() > 1
             && may_retry(tool, &test, &group)
-            && (tool != Tool::Gotestsum || is_last(&test, &group, &once));
+            && is_last(&test, &group, &once);
         let reasons: Vec<bool> = group.iter().map(|(_, result)| result.has_reason).collect();
         let results = group.into_iter().map(|(_, result)| result.attempts);
         let joined = if !is_retried {
@@ -157,7 +162,7 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
     executions
 }
 
-/// Whether the last result of a test of Go follows those of the tests of its package that ran once and passed.
+/// Whether the last result of a test follows those of the tests of its package or class that ran once.
 fn is_last(test: &LocatedTest, group: &[(usize, RepeatedResult)], once: &[(LocatedTest, usize)]) -> bool {
     let package = |test: &LocatedTest| {
         test.test
@@ -193,7 +198,7 @@ fn may_retry(tool: Tool, test: &LocatedTest, group: &[(usize, RepeatedResult)]) 
     let name = own_name(&test.test.name);
     match tool {
         // A class has a method once. Invocations and leaves of specifications have other names, and share them.
-        Tool::TestRetry => name.ends_with("()"),
+        Tool::TestRetry | Tool::JunitToCtrf => name.ends_with("()"),
         // A function without arguments. Each argument of a test of Swift Testing has the name of the function, or the
         // display name in its place.
         Tool::Xcodebuild => is_identifier(name.strip_suffix("()").unwrap_or(name)),
@@ -213,7 +218,8 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-fn failed(attempts: &[Attempt]) -> bool {
+/// Whether the last attempt of an execution failed.
+pub(crate) fn failed(attempts: &[Attempt]) -> bool {
     attempts.last().is_some_and(|last| last.status.is_failure())
 }
 
@@ -322,12 +328,9 @@ fn is_teardown(attempts: &[Attempt]) -> bool {
 fn fail(attempts: &mut [Attempt]) {
     if let Some(last) = attempts.last_mut() {
         last.status = AttemptStatus::Failed;
-        last.errors.push(ErrorDetail {
-            message: Some(
-                "failed and was run again; the report does not tell the error of this attempt".to_owned(),
-            ),
-            ..ErrorDetail::default()
-        });
+        last.errors.push(error_saying(
+            "failed and was run again; the report does not tell the error of this attempt",
+        ));
     }
 }
 

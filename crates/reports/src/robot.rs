@@ -18,7 +18,7 @@ use crate::{
     input::Input,
     limits, memory, outcome,
     report::{Format, Report},
-    text,
+    text::{self, pattern},
     xml::{Document, Tag, append},
 };
 
@@ -36,21 +36,6 @@ pub(crate) struct Run<'a> {
     broken: Vec<(Rc<str>, Cow<'a, str>)>,
     /// The failures of the totals; the larger number where critical tests are counted beside all tests.
     counted_failures: f64,
-}
-
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Root,
-    Suite,
-    Test,
-    /// The status of a suite or test, not of a keyword.
-    Status,
-    /// A message within a test.
-    Message,
-    Statistics,
-    Totals,
-    Other,
 }
 
 /// The texts that a suite shares with its tests.
@@ -106,89 +91,73 @@ struct Status<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
-
     const FORMAT: &'static str = "Robot Framework";
     const ROOTS: &'static [&'static str] = &["robot"];
     // Keywords call each other up to a hundred levels deep, each with one or two elements around it.
     const DEPTH: usize = 1_000;
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool {
         match (parent, tag.name) {
-            (None, _) => ElementKind::Root,
-            (Some(ElementKind::Root | ElementKind::Suite), "suite") => {
-                let suite = Suite::new(self.suites.last(), &value("name"), &value("source"));
+            ("robot" | "suite", "suite") => {
+                let suite = Suite::new(self.suites.last(), &tag.value("name"), &tag.value("source"));
                 memory::charge(suite.full_name.len());
                 self.suites.push(suite);
-                ElementKind::Suite
             }
-            (Some(ElementKind::Suite), "test") => {
+            ("suite", "test") => {
                 let suite = self.suites.last().cloned().unwrap_or_default();
                 memory::charge(suite.full_name.len() + suite.source.len());
                 self.test = Some(Test {
                     suite,
-                    name: value("name"),
-                    line: value("line").trim().parse().ok(),
-                    status: Status::default(),
-                    log: Log::default(),
+                    name: tag.value("name"),
+                    line: tag.value("line").trim().parse().ok(),
+                    ..Test::default()
                 });
-                ElementKind::Test
             }
-            (Some(ElementKind::Suite | ElementKind::Test), "status") => {
+            ("suite" | "test", "status") => {
                 self.status = Status {
-                    word: value("status"),
-                    start: tag.attribute("start").unwrap_or_else(|| value("starttime")),
-                    end: value("endtime"),
-                    elapsed: value("elapsed"),
+                    word: tag.value("status"),
+                    start: tag.attribute("start").unwrap_or_else(|| tag.value("starttime")),
+                    end: tag.value("endtime"),
+                    elapsed: tag.value("elapsed"),
                     message: Cow::Borrowed(""),
                 };
-                ElementKind::Status
             }
-            (Some(_), "msg") if self.test.is_some() => {
-                self.message = Message::begin(&tag);
-                ElementKind::Message
-            }
-            (Some(ElementKind::Root), "statistics") => ElementKind::Statistics,
-            (Some(ElementKind::Statistics), "total") => ElementKind::Totals,
-            (Some(ElementKind::Totals), "stat") => {
-                let failures = value("fail").trim().parse().unwrap_or(0.0);
+            (_, "msg") if self.test.is_some() => self.message = Message::begin(&tag),
+            ("total", "stat") => {
+                let failures = tag.value("fail").trim().parse().unwrap_or(0.0);
                 self.counted_failures = self.counted_failures.max(failures);
-                ElementKind::Other
             }
-            _ => ElementKind::Other,
+            // Statistics have elements of these names, too.
+            (_, "suite" | "test" | "msg") => return false,
+            _ => {}
+        }
+        true
+    }
+
+    fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>) {
+        match (parent, name) {
+            ("suite" | "test", "status") => append(&mut self.status.message, text),
+            (_, "msg") => self.message.append(text),
+            _ => {}
         }
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
-        match kind {
-            ElementKind::Status => append(&mut self.status.message, text),
-            ElementKind::Message => self.message.append(text),
-            ElementKind::Root
-            | ElementKind::Suite
-            | ElementKind::Test
-            | ElementKind::Statistics
-            | ElementKind::Totals
-            | ElementKind::Other => {}
-        }
-    }
-
-    fn end_element(&mut self, kind: ElementKind) {
-        match kind {
-            ElementKind::Status => {
+    fn end_element(&mut self, name: &str, parent: &str) {
+        match (parent, name) {
+            ("suite" | "test", "status") => {
                 let status = std::mem::take(&mut self.status);
                 match &mut self.test {
                     Some(test) => test.status = status,
                     None => self.close_suite(status),
                 }
             }
-            ElementKind::Message => {
+            (_, "msg") => {
                 let message = std::mem::take(&mut self.message);
                 if let Some(test) = &mut self.test {
                     test.log.add(&message);
                 }
             }
-            ElementKind::Test => {
+            (_, "test") => {
                 if let Some(test) = &mut self.test
                     && test.status.word == "PASS"
                 {
@@ -196,10 +165,10 @@ impl<'a> Document<'a> for Run<'a> {
                 }
                 self.tests.extend(self.test.take());
             }
-            ElementKind::Suite => {
+            (_, "suite") => {
                 self.suites.pop();
             }
-            ElementKind::Root | ElementKind::Statistics | ElementKind::Totals | ElementKind::Other => {}
+            _ => {}
         }
     }
 
@@ -211,7 +180,7 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Robot);
         let mut tests = Collector::for_results(self.tests.len());
         for mut test in self.tests {
-            let file = test.file(input);
+            let file = input.stored_file(&test.suite.source);
             let mut attempts = test.attempts(input, file.as_deref());
             if let Some(last) = attempts.last_mut() {
                 std::mem::take(&mut test.log).collected(input).give_to(last);
@@ -247,15 +216,10 @@ impl<'a> Run<'a> {
 }
 
 impl Test<'_> {
-    fn file(&self, input: &Input<'_>) -> Option<String> {
-        let source = &*self.suite.source;
-        (!source.trim().is_empty()).then(|| input.stored_path(source))
-    }
-
     fn name(&self, file: Option<String>) -> TestName {
         TestName {
             name: text::joined([&*self.suite.lead, &*self.name]),
-            file_path: file.filter(|file| !file.is_empty()),
+            file_path: file,
         }
     }
 
@@ -335,11 +299,6 @@ fn merged_attempts(message: &str) -> Vec<(String, String)> {
 static MERGED_STATUS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:New|Old) status:(?:</span>)?\s*(?:<[^>]*>)?\s*(PASS|FAIL|SKIP|NOT RUN)"));
 static MERGED_MESSAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:New|Old) message:(?:</span>)?\s?"));
-
-pub(crate) fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
-    Regex::new(text).expect("a valid pattern")
-}
 
 /// `20261123 11:52:55.940`, the format until version 6, or ISO 8601.
 fn parse_time(input: &Input<'_>, text: &str) -> Option<Timestamp> {

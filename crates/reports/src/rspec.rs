@@ -15,11 +15,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "RSpec JSON",
-        key: "examples",
-        array_key: "examples",
-    };
+    let shape = Shape::of_list("RSpec JSON", "examples");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Rspec);
@@ -43,7 +39,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         }
     }
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.summary.failure_count);
+        report.check_header(input.name, *run.summary.failure_count);
     }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
@@ -52,50 +48,37 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Run {
-    #[serde(deserialize_with = "json::texts")]
-    messages: Vec<String>,
-    #[serde(deserialize_with = "json::list")]
-    examples: Vec<Example>,
+    messages: json::Texts,
+    examples: json::List<Example>,
     summary: Summary,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Summary {
-    #[serde(deserialize_with = "json::number")]
-    errors_outside_of_examples_count: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    failure_count: Option<f64>,
+    errors_outside_of_examples_count: json::Number,
+    failure_count: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Example {
-    #[serde(deserialize_with = "json::text")]
-    description: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    full_description: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    file_path: Option<String>,
+    description: json::Text,
+    full_description: json::Text,
+    status: json::Text,
+    file_path: json::Text,
     /// Seconds.
-    #[serde(deserialize_with = "json::number")]
-    run_time: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    pending_message: Option<String>,
+    run_time: json::Number,
+    pending_message: json::Text,
     exception: Option<Exception>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Exception {
-    #[serde(deserialize_with = "json::text")]
-    class: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    message: Option<String>,
-    #[serde(deserialize_with = "json::texts")]
-    backtrace: Vec<String>,
+    class: json::Text,
+    message: json::Text,
+    backtrace: json::Texts,
 }
 
 impl Example {
@@ -106,13 +89,12 @@ impl Example {
             .or(self.description.as_deref())
             .unwrap_or_default();
         let path = self.file_path.as_deref().unwrap_or_default();
-        let file = (!path.is_empty()).then(|| input.stored_path(path));
         // RspecJunitFormatter writes the class in this form.
         let class = path.trim_start_matches("./").replace('/', ".");
         let class = class.strip_suffix(".rb").unwrap_or(&class);
         TestName {
             name: text::joined([class, name]),
-            file_path: file.filter(|file| !file.is_empty()),
+            file_path: input.stored_file(path),
         }
     }
 

@@ -11,7 +11,7 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     events::Events,
     failure, hooks,
     input::Input,
@@ -49,8 +49,7 @@ struct Running {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Record {
-    #[serde(deserialize_with = "json::text")]
-    kind: Option<String>,
+    kind: json::Text,
     payload: Payload,
 }
 
@@ -58,59 +57,49 @@ pub(crate) struct Record {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Payload {
-    #[serde(deserialize_with = "json::text")]
-    kind: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    kind: json::Text,
+    id: json::Text,
+    name: json::Text,
     source_location: Option<SourceLocation>,
     instant: Instant,
     issue: Issue,
-    #[serde(deserialize_with = "json::list")]
-    messages: Vec<Message>,
-    #[serde(rename = "testID", deserialize_with = "json::text")]
-    test_id: Option<String>,
+    messages: json::List<Message>,
+    #[serde(rename = "testID")]
+    test_id: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct SourceLocation {
-    #[serde(rename = "filePath", deserialize_with = "json::text")]
-    file: Option<String>,
+    #[serde(rename = "filePath")]
+    file: json::Text,
     /// The same before version 6.3.
-    #[serde(rename = "_filePath", deserialize_with = "json::text")]
-    old_file: Option<String>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    line: Option<u32>,
+    #[serde(rename = "_filePath")]
+    old_file: json::Text,
+    line: json::Positive,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Instant {
     /// Seconds.
-    #[serde(deserialize_with = "json::number")]
-    since1970: Option<f64>,
+    since1970: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Issue {
-    #[serde(deserialize_with = "json::flag")]
-    is_known: Option<bool>,
+    is_known: json::Flag,
     /// None before version 6.3, in which every issue is a failure.
-    #[serde(deserialize_with = "json::flag")]
-    is_failure: Option<bool>,
+    is_failure: json::Flag,
     source_location: Option<SourceLocation>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Message {
-    #[serde(deserialize_with = "json::text")]
-    symbol: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    text: Option<String>,
+    symbol: json::Text,
+    text: json::Text,
 }
 
 impl Events for Run {
@@ -122,7 +111,7 @@ impl Events for Run {
         let payload = record.payload;
         match (record.kind.as_deref(), payload.kind.as_deref()) {
             (Some("test"), Some("function")) => {
-                let id = payload.id.clone().unwrap_or_default();
+                let id = payload.id.0.clone().unwrap_or_default();
                 self.functions.insert(id, payload.test(input));
             }
             (Some("event"), Some(kind)) => self.happened(input, kind, &payload),
@@ -218,10 +207,10 @@ impl Run {
     }
 
     fn named(&self, id: &str) -> TestName {
-        self.functions.get(id).cloned().unwrap_or_else(|| TestName {
-            name: text::joined([id]),
-            file_path: None,
-        })
+        self.functions
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| without_file(text::joined([id])))
     }
 }
 
@@ -261,7 +250,7 @@ impl Payload {
     }
 
     fn time(&self) -> Option<Timestamp> {
-        time::from_epoch(self.instant.since1970?)
+        time::from_epoch((*self.instant.since1970)?)
     }
 
     fn symbol(&self) -> Option<&str> {
@@ -284,7 +273,7 @@ impl Payload {
         let location = location.and_then(|location| {
             Some(Location {
                 file: location.file(input)?,
-                line: location.line,
+                line: *location.line,
                 column: None,
             })
         });
@@ -297,6 +286,6 @@ impl Payload {
 impl SourceLocation {
     fn file(&self, input: &Input<'_>) -> Option<String> {
         let path = self.file.as_deref().or(self.old_file.as_deref())?;
-        Some(input.stored_path(path)).filter(|path| !path.is_empty())
+        input.stored_file(path)
     }
 }

@@ -30,16 +30,6 @@ pub(crate) struct Run<'a> {
     counted_failures: Option<f64>,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Method,
-    Value,
-    Message,
-    Stack,
-    Other,
-}
-
 /// A `test-method`: one execution of a method.
 #[derive(Debug, Default)]
 struct Method<'a> {
@@ -60,73 +50,54 @@ struct Method<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
-
     const FORMAT: &'static str = "TestNG";
     const ROOTS: &'static [&'static str] = &["testng-results"];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match (tag.name, &mut self.method) {
-            ("testng-results", None) => {
-                self.counted_failures = value("failed").trim().parse().ok();
-                ElementKind::Other
-            }
-            ("test", None) => {
-                self.test = Rc::from(value("name"));
-                ElementKind::Other
-            }
-            ("class", None) => {
-                self.class = Rc::from(value("name"));
-                ElementKind::Other
-            }
+            ("testng-results", None) => self.counted_failures = tag.value("failed").trim().parse().ok(),
+            ("test", None) => self.test = Rc::from(tag.value("name")),
+            ("class", None) => self.class = Rc::from(tag.value("name")),
             ("test-method", None) => {
                 memory::charge(self.test.len() + self.class.len());
                 self.method = Some(Method {
                     test: Rc::clone(&self.test),
                     class: Rc::clone(&self.class),
-                    name: value("name"),
-                    status: value("status"),
-                    started_at: value("started-at"),
-                    duration: value("duration-ms"),
-                    is_configuration: value("is-config") == "true",
-                    retried: value("retried") == "true",
+                    name: tag.value("name"),
+                    status: tag.value("status"),
+                    started_at: tag.value("started-at"),
+                    duration: tag.value("duration-ms"),
+                    is_configuration: tag.value("is-config") == "true",
+                    retried: tag.value("retried") == "true",
                     ..Method::default()
                 });
-                ElementKind::Method
             }
             ("value", Some(method)) if method.values.len() < MOST_VALUES => {
-                let is_null = value("is-null") == "true";
+                let is_null = tag.value("is-null") == "true";
                 method
                     .values
                     .push(Cow::Borrowed(if is_null { "null" } else { "" }));
-                ElementKind::Value
             }
-            ("exception", Some(method)) => {
-                method.exception = value("class");
-                ElementKind::Other
-            }
-            ("message", Some(_)) => ElementKind::Message,
-            ("full-stacktrace", Some(_)) => ElementKind::Stack,
-            _ => ElementKind::Other,
+            ("value", _) => return false,
+            ("exception", Some(method)) => method.exception = tag.value("class"),
+            _ => {}
         }
+        true
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+    fn text(&mut self, name: &str, _parent: &str, text: Cow<'a, str>) {
         let Some(method) = &mut self.method else { return };
-        let target = match kind {
-            ElementKind::Value => method.values.last_mut(),
-            ElementKind::Message => Some(&mut method.message),
-            ElementKind::Stack => Some(&mut method.stack),
-            ElementKind::Method | ElementKind::Other => None,
+        let target = match name {
+            "value" => method.values.last_mut(),
+            "message" => Some(&mut method.message),
+            "full-stacktrace" => Some(&mut method.stack),
+            _ => None,
         };
-        if let Some(target) = target {
-            append(target, text);
-        }
+        append(target, text);
     }
 
-    fn end_element(&mut self, kind: ElementKind) {
-        if kind == ElementKind::Method {
+    fn end_element(&mut self, name: &str, _parent: &str) {
+        if name == "test-method" {
             self.methods.extend(self.method.take());
         }
     }
@@ -252,20 +223,14 @@ impl Method<'_> {
             .collect();
         let timed_out = self.exception.ends_with("ThreadTimeoutException")
             || failure::status(&errors) == AttemptStatus::TimedOut;
-        Attempt {
-            status: if status == AttemptStatus::Failed && timed_out {
-                AttemptStatus::TimedOut
-            } else {
-                status
-            },
-            duration_ms: self.duration.trim().parse().ok().and_then(time::duration_ms),
-            started_at: input.time(&self.started_at),
-            browser: None,
-            errors,
-            skip_reason: None,
-            output: None,
-        }
-        .skipped_because(text::skip_reason(&self.message))
+        let status = if status == AttemptStatus::Failed && timed_out {
+            AttemptStatus::TimedOut
+        } else {
+            status
+        };
+        let duration = self.duration.trim().parse().ok().and_then(time::duration_ms);
+        failure::as_reported(status, errors, duration, input.time(&self.started_at))
+            .skipped_because(text::skip_reason(&self.message))
     }
 
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use regex::Regex;
 use sha2::{Digest as _, Sha256};
 
 use crate::{limits, paths};
@@ -171,6 +172,12 @@ pub(crate) fn of_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
         text.push_str(line);
     }
     text
+}
+
+/// A constant pattern.
+pub(crate) fn pattern(text: &str) -> Regex {
+    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
+    Regex::new(text).expect("a valid pattern")
 }
 
 /// The first line of a text that is not blank, trimmed.

@@ -6,6 +6,8 @@ use time::{
     format_description::well_known::{Iso8601, Rfc2822, Rfc3339},
 };
 
+use crate::limits;
+
 /// The point in time of a text, and whether the text has a zone: ISO 8601 with or without zone (then UTC), RFC 1123,
 /// seconds or milliseconds since 1970. None for other texts, and for times in 1970, because tools write 0 for an unknown
 /// time.
@@ -59,6 +61,12 @@ pub(crate) fn duration_ms(ms: f64) -> Option<u64> {
         return None;
     }
     u64::try_from(whole(ms.clamp(0.0, YEAR))).ok()
+}
+
+/// A count, at most that of the attempts that a report states by their number alone.
+pub(crate) fn counted_attempts(count: f64) -> Option<usize> {
+    let count = usize::try_from(duration_ms(count)?).ok()?;
+    Some(count.min(limits::COUNTED_ATTEMPTS))
 }
 
 /// Whole milliseconds of a duration in seconds as XML writes it: `5.3e-05`, `1,234.5`, `0,5`, `-0.000000`. The second

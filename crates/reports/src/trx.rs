@@ -10,6 +10,7 @@ use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 use crate::{
     attempt_output::Collected,
     collect::{Collector, LocatedTest},
+    failure,
     input::Input,
     junit::names,
     limits, memory, outcome,
@@ -40,19 +41,6 @@ pub(crate) struct Run<'a> {
     folder: Cow<'a, str>,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Result,
-    Message,
-    Stack,
-    Output,
-    Definition,
-    Notice,
-    NoticeText,
-    Other,
-}
-
 /// A `UnitTestResult`.
 #[derive(Debug, Default)]
 struct TestResult<'a> {
@@ -74,104 +62,75 @@ struct TestResult<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
-
     const FORMAT: &'static str = "TRX";
     const ROOTS: &'static [&'static str] = &["TestRun"];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
-        let in_result = !self.open_results.is_empty();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match tag.name {
             "Times" => {
-                self.started_at = value("start");
-                self.finished_at = value("finish");
-                ElementKind::Other
+                self.started_at = tag.value("start");
+                self.finished_at = tag.value("finish");
             }
             "UnitTestResult" => {
                 self.open_results.push(TestResult {
-                    id: value("testId"),
-                    name: value("testName"),
+                    id: tag.value("testId"),
+                    name: tag.value("testName"),
                     outcome: tag.attribute("outcome"),
-                    duration: value("duration"),
-                    start: value("startTime"),
-                    folder: value("relativeResultsDirectory"),
+                    duration: tag.value("duration"),
+                    start: tag.value("startTime"),
+                    folder: tag.value("relativeResultsDirectory"),
                     ..TestResult::default()
                 });
-                ElementKind::Result
             }
-            "Message" if in_result => ElementKind::Message,
-            "StackTrace" if in_result => ElementKind::Stack,
-            "StdOut" | "StdErr" if in_result => ElementKind::Output,
             "ResultFile" => {
                 if let Some(result) = self.open_results.last_mut()
                     && result.files.len() < limits::ATTACHMENTS
                 {
-                    result.files.push(value("path"));
+                    result.files.push(tag.value("path"));
                 }
-                ElementKind::Other
             }
-            "Deployment" => {
-                self.folder = value("runDeploymentRoot");
-                ElementKind::Other
-            }
-            "UnitTest" => {
-                self.definition = Some(value("id"));
-                ElementKind::Definition
-            }
+            "Deployment" => self.folder = tag.value("runDeploymentRoot"),
+            "UnitTest" => self.definition = Some(tag.value("id")),
             "TestMethod" => {
                 if let Some(id) = &self.definition {
-                    self.classes.insert(id.clone(), value("className"));
+                    self.classes.insert(id.clone(), tag.value("className"));
                 }
-                ElementKind::Other
             }
             "Counters" => {
                 let counts = ["failed", "error", "timeout"];
                 let counts = counts
                     .iter()
-                    .filter_map(|name| value(name).trim().parse::<f64>().ok());
+                    .filter_map(|name| tag.value(name).trim().parse::<f64>().ok());
                 self.counted_failures = Some(counts.sum());
-                ElementKind::Other
             }
-            "ResultSummary" => {
-                self.outcome = value("outcome");
-                ElementKind::Other
+            "ResultSummary" => self.outcome = tag.value("outcome"),
+            "RunInfo" => {
+                let status = outcome::status(outcome::TRX, &tag.value("outcome"));
+                let is_failure = status.is_some_and(AttemptStatus::is_failure);
+                self.notice = is_failure.then_some(Cow::Borrowed(""));
             }
-            "RunInfo"
-                if outcome::status(outcome::TRX, &value("outcome"))
-                    .is_some_and(AttemptStatus::is_failure) =>
-            {
-                self.notice = Some(Cow::Borrowed(""));
-                ElementKind::Notice
-            }
-            "Text" if self.notice.is_some() => ElementKind::NoticeText,
-            _ => ElementKind::Other,
+            _ => {}
         }
+        true
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
-        let target = match kind {
-            ElementKind::Message => self.open_results.last_mut().map(|result| &mut result.message),
-            ElementKind::Stack => self.open_results.last_mut().map(|result| &mut result.stack),
-            ElementKind::Output => self.open_results.last_mut().map(|result| &mut result.output),
-            ElementKind::NoticeText => self.notice.as_mut(),
-            ElementKind::Result | ElementKind::Definition | ElementKind::Notice | ElementKind::Other => None,
+    fn text(&mut self, name: &str, _parent: &str, text: Cow<'a, str>) {
+        let target = match (name, self.open_results.last_mut()) {
+            ("Message", Some(result)) => Some(&mut result.message),
+            ("StackTrace", Some(result)) => Some(&mut result.stack),
+            ("StdOut" | "StdErr", Some(result)) => Some(&mut result.output),
+            ("Text", _) => self.notice.as_mut(),
+            _ => None,
         };
-        if let Some(target) = target {
-            append(target, text);
-        }
+        append(target, text);
     }
 
-    fn end_element(&mut self, kind: ElementKind) {
-        match kind {
-            ElementKind::Result => self.close_result(),
-            ElementKind::Definition => self.definition = None,
-            ElementKind::Notice => self.notices.extend(self.notice.take()),
-            ElementKind::Message
-            | ElementKind::Stack
-            | ElementKind::Output
-            | ElementKind::NoticeText
-            | ElementKind::Other => {}
+    fn end_element(&mut self, name: &str, _parent: &str) {
+        match name {
+            "UnitTestResult" => self.close_result(),
+            "UnitTest" => self.definition = None,
+            "RunInfo" => self.notices.extend(self.notice.take()),
+            _ => {}
         }
     }
 
@@ -212,12 +171,7 @@ impl<'a> Document<'a> for Run<'a> {
             });
         }
         let notices = self.notices.iter().take(limits::REPORT_ERRORS);
-        let errors = notices.filter_map(|notice| {
-            Some(ErrorDetail {
-                message: Some(text::message(notice)?),
-                ..ErrorDetail::default()
-            })
-        });
+        let errors = notices.filter_map(|notice| text::message(notice).map(failure::error_saying));
         let mut report = Report {
             started_at: input.time(&self.started_at),
             finished_at: input.time(&self.finished_at),
@@ -273,16 +227,9 @@ impl TestResult<'_> {
         } else {
             Vec::new()
         };
-        let mut attempt = Attempt {
-            status,
-            duration_ms: duration_ms(&self.duration),
-            started_at: input.time(&self.start),
-            browser: None,
-            errors,
-            skip_reason: None,
-            output: None,
-        }
-        .skipped_because(text::skip_reason(&self.message));
+        let (duration, start) = (duration_ms(&self.duration), input.time(&self.start));
+        let mut attempt = failure::as_reported(status, errors, duration, start)
+            .skipped_because(text::skip_reason(&self.message));
         let mut collected = Collected::default();
         for file in &self.files {
             let file = file.replace('\\', "/");

@@ -32,17 +32,6 @@ pub(crate) struct Run<'a> {
     errors: Vec<(String, Failure<'a>)>,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElementKind {
-    Test,
-    Error,
-    Reason,
-    Message,
-    Stack,
-    Other,
-}
-
 #[derive(Default)]
 struct Test<'a> {
     name: Cow<'a, str>,
@@ -63,75 +52,62 @@ struct Failure<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type ElementKind = ElementKind;
-
     const FORMAT: &'static str = "xUnit.net";
     const ROOTS: &'static [&'static str] = &["assemblies", "assembly"];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match tag.name {
             "assembly" if self.assemblies.len() < limits::TESTS => {
-                let start = format!("{}T{}", value("run-date"), value("run-time"));
+                let start = format!("{}T{}", tag.value("run-date"), tag.value("run-time"));
                 let start = tag.attribute("start-rtf").map_or(start, Cow::into_owned);
-                self.assemblies.push((start, value("time")));
+                self.assemblies.push((start, tag.value("time")));
                 let counts =
-                    ["failed", "errors"].map(|name| value(name).trim().parse::<f64>().unwrap_or(0.0));
+                    ["failed", "errors"].map(|name| tag.value(name).trim().parse::<f64>().unwrap_or(0.0));
                 self.counted_failures += counts.iter().sum::<f64>();
-                ElementKind::Other
             }
             "test" => {
                 self.test = Some(Test {
-                    name: value("name"),
-                    class: value("type"),
-                    method: value("method"),
-                    time: value("time"),
-                    result: value("result"),
-                    reason: Cow::Borrowed(""),
-                    failure: Failure::default(),
+                    name: tag.value("name"),
+                    class: tag.value("type"),
+                    method: tag.value("method"),
+                    time: tag.value("time"),
+                    result: tag.value("result"),
+                    ..Test::default()
                 });
-                ElementKind::Test
             }
             "error" if self.test.is_none() => {
-                let name = [value("type"), value("name")].join(" ").trim().to_owned();
+                let name = [tag.value("type"), tag.value("name")].join(" ").trim().to_owned();
                 self.error = Some((name, Failure::default()));
-                ElementKind::Error
             }
             "failure" => {
                 if let Some(failure) = self.failure() {
-                    failure.kind = value("exception-type");
+                    failure.kind = tag.value("exception-type");
                 }
-                ElementKind::Other
             }
-            "reason" if self.test.is_some() => ElementKind::Reason,
-            "message" => ElementKind::Message,
-            "stack-trace" => ElementKind::Stack,
-            _ => ElementKind::Other,
+            _ => {}
         }
+        true
     }
 
-    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
-        if let (ElementKind::Reason, Some(test)) = (kind, &mut self.test) {
-            append(&mut test.reason, text);
-            return;
-        }
-        let Some(failure) = self.failure() else { return };
-        match kind {
-            ElementKind::Message => append(&mut failure.message, text),
-            ElementKind::Stack => append(&mut failure.stack, text),
-            ElementKind::Test | ElementKind::Error | ElementKind::Reason | ElementKind::Other => {}
-        }
+    fn text(&mut self, name: &str, _parent: &str, text: Cow<'a, str>) {
+        let target = match name {
+            "reason" => self.test.as_mut().map(|test| &mut test.reason),
+            "message" => self.failure().map(|failure| &mut failure.message),
+            "stack-trace" => self.failure().map(|failure| &mut failure.stack),
+            _ => None,
+        };
+        append(target, text);
     }
 
-    fn end_element(&mut self, kind: ElementKind) {
-        match kind {
-            ElementKind::Test => self.tests.extend(self.test.take()),
-            ElementKind::Error => {
+    fn end_element(&mut self, name: &str, _parent: &str) {
+        match name {
+            "test" => self.tests.extend(self.test.take()),
+            "error" => {
                 let error = self.error.take();
                 self.errors
                     .extend(error.filter(|_| self.errors.len() < limits::REPORT_ERRORS));
             }
-            ElementKind::Reason | ElementKind::Message | ElementKind::Stack | ElementKind::Other => {}
+            _ => {}
         }
     }
 

@@ -50,7 +50,7 @@ impl Database {
         })
     }
 
-    /// Allows reads of data from the standbys of this connection string, which may name several hosts.
+    /// Allows reads of data from the standbys behind this reader address.
     ///
     /// Returns immediately. While no standby is reached, the primary answers. Fails only if the connection string is
     /// invalid.

@@ -16,14 +16,16 @@ use assay_domain::{
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
+    fix::StoredFix,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
-    id::{KeyId, ProjectId, RunId, SessionId},
+    id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
     joins::Joins,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
     period::Period,
+    plan::Plan,
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
@@ -34,7 +36,7 @@ use assay_domain::{
         TestSignature,
     },
     store::{
-        ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ReadKeys, RecognisedReport,
+        ComputeShared, Connections, EndedSessions, FinalResult, ProjectFigures, ReadKeys, RecognisedReport,
         ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
@@ -46,15 +48,16 @@ use assay_domain::{
 };
 
 use diesel::PgConnection;
+use uuid::Uuid;
 
 use crate::{
     Database,
-    admin::{key, migrate, project, session},
-    db::pool::WorkError,
+    admin::{key, migrate, organization, project, session},
+    db::{column::storable, pool::WorkError},
     read::{
-        attempt, branch, decision, failed_run, history,
+        attempt, branch, decision, failed_run, fix, history,
         history_cache::HistoryCache,
-        joins, observation, owners, run_detail, run_list,
+        joins, judged_figures, observation, owners, run_detail, run_list,
         shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
@@ -66,6 +69,19 @@ use crate::{
 impl ReadKeys for Database {
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
         self.on_primary("reading a key", |connection| key::find(connection, hash))
+    }
+
+    fn plan(&self, organization: OrganizationId) -> Result<Option<Plan>, StoreError> {
+        self.on_primary("reading a plan", |connection| {
+            organization::plan(connection, organization)
+        })
+    }
+
+    fn organization_named(&self, name: &str) -> Result<Option<OrganizationId>, StoreError> {
+        self.on_primary("reading an organization", |connection| {
+            let id = organization::with_name(connection, &storable(name), Uuid::nil())?;
+            Ok::<_, WorkError<StoreError>>(id.map(OrganizationId))
+        })
     }
 
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
@@ -86,7 +102,7 @@ impl EndedSessions for Database {
     fn end_session(
         &self,
         session: SessionId,
-        key: KeyId,
+        key: Option<KeyId>,
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -113,8 +129,12 @@ impl Store for Database {
         self.pool_state()
     }
 
-    fn reads_by_node(&self) -> Vec<NodeReads> {
+    fn reads_by_node(&self) -> [(&'static str, u64); 2] {
         self.counted_reads()
+    }
+
+    fn judged_figures(&self) -> Result<Vec<ProjectFigures>, StoreError> {
+        self.on_primary("reading the figures of projects", judged_figures::judged_figures)
     }
 
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
@@ -242,6 +262,16 @@ impl Store for Database {
         })
     }
 
+    fn fixes(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+    ) -> Result<TestLookup<Vec<StoredFix>>, StoreError> {
+        self.in_snapshot("reading the fixes of a test", |connection| {
+            fix::of_test(connection, project, test)
+        })
+    }
+
     fn signature(
         &self,
         project: &Project,
@@ -358,6 +388,23 @@ impl Snapshot for StateSnapshot<'_> {
         self.joins = Some(joins);
         self.window = observed.map(|observed| ((from, to), WindowState::of(project, observed, &history)));
         Ok(history)
+    }
+
+    fn each_run(
+        &mut self,
+        (from, to): (Timestamp, Timestamp),
+        each: &mut dyn FnMut(RunObservations, Option<u64>),
+    ) -> Result<(), StoreError> {
+        let (from, to) = self.project.visible_part(from, to);
+        let each = |observed: RunObservations, duration_ms| {
+            if observed.run.started_at <= to {
+                each(observed, duration_ms);
+            }
+        };
+        let joins = observation::each_run(self.connection, self.project.id.0, from, each)
+            .map_err(|error| error.during("reading runs one by one"))?;
+        self.joins = Some(Arc::new(joins));
+        Ok(())
     }
 
     fn shared_value(

@@ -69,6 +69,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ("settings", format!("{base}/settings")),
         ("branches", format!("{base}/branches")),
         ("durations", format!("{base}/durations")),
+        ("health", format!("{base}/health")),
         (
             "test status",
             format!("{base}/tests/{name}/status?filePath={in_file}"),

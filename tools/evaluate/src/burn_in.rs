@@ -19,7 +19,7 @@ const RATES: [f64; 6] = [0.0, 0.002, 0.05, 0.10, 0.20, 0.30];
 const TESTS: usize = 3;
 
 /// A test with this rate.
-struct Simulated {
+pub(crate) struct Simulated {
     rate: f64,
     occurs_alone: bool,
     comes_in_rows: bool,
@@ -27,7 +27,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn new(rate: f64, process: ProcessOf, random: &mut StdRng) -> Self {
+    pub(crate) fn new(rate: f64, process: ProcessOf, random: &mut StdRng) -> Self {
         Self {
             rate,
             occurs_alone: process == ProcessOf::Test || !random.random_bool(NEVER_ALONE),
@@ -37,7 +37,7 @@ impl Simulated {
     }
 
     /// The next result. The rate of a test that comes in rows is the share of its failures in the long run.
-    fn fails(&mut self, kind: RerunKind, random: &mut StdRng) -> bool {
+    pub(crate) fn fails(&mut self, kind: RerunKind, random: &mut StdRng) -> bool {
         let probability = match (kind, self.comes_in_rows, self.last_failed) {
             (RerunKind::Alone, ..) if !self.occurs_alone => return false,
             (_, false, _) => self.rate,

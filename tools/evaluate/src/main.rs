@@ -4,8 +4,9 @@
 //! seeds and histories that were not used for tuning.
 #![expect(clippy::print_stdout, reason = "the tables are the program's output")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use assay_flakiness::domain::{observation::History, test::TestName};
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod bisect;
@@ -14,6 +15,7 @@ mod burn_in;
 mod causes;
 mod correlation;
 mod daily;
+mod fixes;
 mod gate_counts;
 mod latency;
 mod load;
@@ -151,6 +153,20 @@ enum Command {
         /// A folder with fail_rates.csv, bursts.csv and correlated_rounds.csv.
         folder: PathBuf,
     },
+    /// Repeat simulated fixes, of which a third is true, and claim fixes in a real history; beside fixed numbers of runs.
+    Fixes {
+        /// The simulated fixes.
+        #[arg(long, default_value_t = 9_000)]
+        fixes: u32,
+        /// The seed.
+        #[arg(long, default_value_t = 101)]
+        seed: u64,
+        /// The format of the history.
+        #[arg(long, value_enum, default_value = "csv")]
+        format: Format,
+        /// A history as for `real`; without it, only simulated fixes.
+        path: Option<PathBuf>,
+    },
     /// Judge a real history by windows of 14 days, with and without its revisions.
     Real {
         /// The format of the path.
@@ -177,6 +193,15 @@ enum Format {
     Csv,
     /// `runs.csv` and `results.csv.gz`.
     Dask,
+}
+
+impl Format {
+    fn load(self, path: &Path, stable_branch: &str) -> anyhow::Result<(History, Vec<TestName>)> {
+        match self {
+            Self::Csv => load::csv(path, stable_branch),
+            Self::Dask => load::dask(path),
+        }
+    }
 }
 
 fn main() -> anyhow::Result<()> {
@@ -224,6 +249,15 @@ fn main() -> anyhow::Result<()> {
         } => print!("{}", burn_in::table(changes, budget, seed)),
         Command::Slower { seeds, factor, after } => print!("{}", slower::table(&seeds, factor, after)),
         Command::Bisect { histories, seed } => print!("{}", bisect::table(histories, seed)),
+        Command::Fixes {
+            fixes,
+            seed,
+            format,
+            path,
+        } => match path {
+            None => print!("{}", fixes::simulated(fixes, seed)),
+            Some(path) => print!("{}", fixes::real(&format.load(&path, "main")?.0)),
+        },
         Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),
         Command::Real {
             format,
@@ -232,10 +266,7 @@ fn main() -> anyhow::Result<()> {
             all,
             crowd,
         } => {
-            let (history, names) = match format {
-                Format::Csv => load::csv(&path, &stable_branch)?,
-                Format::Dask => load::dask(&path)?,
-            };
+            let (history, names) = format.load(&path, &stable_branch)?;
             println!("{}", real::table(&history, all, crowd));
             println!("{}", daily::table(&history, &names, all));
         }

@@ -11,6 +11,7 @@ use crate::{
     comparison::Comparison,
     oracle,
     stack::Stack,
+    world::Run,
 };
 
 /// The fields of a stored verdict that an analysis has, too.
@@ -35,31 +36,11 @@ pub fn analyze(comparison: &mut Comparison, stack: &Stack, checks: &ProjectCheck
             .filter(|(_, verdict)| verdict["awaitingFirstWrite"] == false)
     };
     let Some((_, first)) = judged().next() else { return };
-    let file = stack.file(
-        &format!("attempts-{}.csv", checks.project.id),
-        table(checks).as_bytes(),
-    );
-    let arguments = [
-        "analyze",
-        "--format",
-        "csv",
-        "--output",
-        "json",
-        "--now",
-        first["evaluatedAt"].as_str().unwrap_or_default(),
-        // The service has no branch if none is stored.
-        "--without-branch",
-        "unknown",
-        "--stable-branch",
-        &checks.project.stable,
-        &file,
-    ]
-    .map(str::to_owned);
-    let output = stack.assay(&arguments, &BTreeMap::new());
-    if !comparison.same(&format!("assay analyze: {}", output.err), &output.status, &0) {
+    let runs = oracle::within(checks.project, 30, checks.now);
+    let evaluated_at = first["evaluatedAt"].as_str().unwrap_or_default();
+    let Some(analysis) = analysis(comparison, stack, checks, &runs, evaluated_at) else {
         return;
-    }
-    let analysis: Value = serde_json::from_str(&output.out).unwrap_or_default();
+    };
     comparison.same("assay analyze: windowDays", &analysis["windowDays"], &json!(14));
     let entries: BTreeMap<(String, Option<String>), &Value> = analysis["tests"]
         .as_array()
@@ -86,6 +67,38 @@ pub fn analyze(comparison: &mut Comparison, stack: &Stack, checks: &ProjectCheck
     }
 }
 
+/// What `assay analyze` answers about these runs of a project as of a time.
+pub fn analysis(
+    comparison: &mut Comparison,
+    stack: &Stack,
+    checks: &ProjectChecks<'_>,
+    runs: &[&Run],
+    now: &str,
+) -> Option<Value> {
+    let name = format!("attempts-{}-{}.csv", checks.project.id, now.replace(':', ""));
+    let file = stack.file(&name, table(runs).as_bytes());
+    let arguments = [
+        "analyze",
+        "--format",
+        "csv",
+        "--output",
+        "json",
+        "--now",
+        now,
+        // The service has no branch if none is stored.
+        "--without-branch",
+        "unknown",
+        "--stable-branch",
+        &checks.project.stable,
+        &file,
+    ]
+    .map(str::to_owned);
+    let output = stack.assay(&arguments, &BTreeMap::new());
+    comparison
+        .same(&format!("assay analyze: {}", output.err), &output.status, &0)
+        .then(|| serde_json::from_str(&output.out).unwrap_or_default())
+}
+
 /// A value as text, in which numbers agree to the last digit, without the numbers of runs: an analysis counts its own.
 fn without_run_numbers(value: &Value) -> String {
     let text = value.to_string();
@@ -96,12 +109,12 @@ fn without_run_numbers(value: &Value) -> String {
     parts.join("run ")
 }
 
-/// One row per attempt of the last thirty days.
-fn table(checks: &ProjectChecks<'_>) -> String {
+/// One row per attempt of these runs.
+fn table(runs: &[&Run]) -> String {
     let mut rows = vec![
         "ignored,test,file,run,started_at,status,branch,revision,execution,retry,duration_ms".to_owned(),
     ];
-    for run in oracle::within(checks.project, 30, checks.now) {
+    for run in runs {
         let revision = run.tested_revision.as_deref().or(run.commit.as_deref());
         for test in run.tests() {
             for (execution, retry, attempt) in test.numbered() {

@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod flaky;
+pub mod health;
 pub mod projects;
 pub mod run_detail;
 pub mod runs;

@@ -20,7 +20,7 @@ use crate::cluster;
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 12] = [
+const OF_ASSAY: [&str; 14] = [
     "run",
     "upload",
     "backfill",
@@ -30,6 +30,8 @@ const OF_ASSAY: [&str; 12] = [
     "quarantine",
     "split",
     "culprit",
+    "verify",
+    "proof",
     "owners",
     "renames",
     "mcp",

@@ -122,7 +122,7 @@ fn serve(connection: Box<dyn Connection>, requests: &Mutex<Vec<Request>>, answer
     }
 }
 
-fn read(reader: &mut BufReader<Box<dyn Connection>>) -> Option<Request> {
+pub(crate) fn read(reader: &mut BufReader<Box<dyn Connection>>) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
     let path = line.split(' ').nth(1)?.to_owned();

@@ -1,5 +1,7 @@
 //! `assay-admin doctor`: checks the installation and gives advice.
 
+use std::path::PathBuf;
+
 use anyhow::bail;
 use assay_cli_terminal::output;
 use assay_flakiness::Engine;
@@ -27,7 +29,7 @@ Exit status: 0 if everything works or there are only warnings, else 1. With --st
 /// Checks the database and its version, the schema, roles and rights, clocks, sizes, and read keys that are about to
 /// expire. Checks results past their retention, stale verdicts, and messages that were not delivered. Checks the private database's state and disk,
 /// and Redis where it is used. Asks the address of the installation for pages, API and ingest listener, and whether a proxy
-/// refuses a report of the largest size. Imports a report, reads, sends and marks as the connected role's programs do, in a
+/// refuses a report of the largest size. Asks the providers at which people sign in, and compares their clocks. Imports a report, reads, sends and marks as the connected role's programs do, in a
 /// transaction that is rolled back, and names the GRANT of each right that is missing. Changes nothing. Checks that the connected role has no rights for are named and do not
 /// fail.
 #[derive(Debug, Args)]
@@ -39,6 +41,14 @@ pub(crate) struct DoctorArgs {
     /// The address under which people, agents and CI reach the installation
     #[arg(long, value_name = "URL", env = "ASSAY_PUBLIC_URL", hide_env_values = true)]
     public_url: Option<String>,
+    /// The server's file of the providers at which people sign in
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ASSAY_IDENTITY_FILE",
+        hide_env_values = true
+    )]
+    identity_file: Option<PathBuf>,
     /// The largest report in MiB that the server takes, which a proxy must not refuse
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_BODY_MIB", hide_env_values = true, default_value_t = address::BODY_MIB, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     ingest_body_mib: u64,
@@ -60,6 +70,11 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
         args.public_url.as_deref(),
         args.ingest_body_mib,
     ));
+    let file = args
+        .identity_file
+        .as_deref()
+        .filter(|path| !path.as_os_str().is_empty());
+    checks.extend(file.map(|path| crate::doctor::providers(path, args.public_url.as_deref(), clock::now)));
     let worst = checks
         .iter()
         .map(|check| check.status)

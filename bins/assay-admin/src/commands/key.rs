@@ -255,6 +255,7 @@ fn create_ingest(
         expires_at: args.days.map(|days| now.plus_days(days)),
         backfill: args.backfill,
         pull_requests_only: args.pull_requests_only,
+        trust: None,
     };
     let (id, secret) = new_key::ingest_key(store, &project, &terms, now)?;
     let value = json!({
@@ -286,13 +287,19 @@ fn rotate(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     // The new key has the kind of the old one.
-    let mut kind = None;
+    let mut found = None;
     for organization in store.organizations()? {
         let keys = store.keys(organization.id)?;
-        kind = kind.or_else(|| keys.iter().find(|key| key.id == id).map(|key| key.kind));
+        found = found.or_else(|| keys.into_iter().find(|key| key.id == id));
     }
-    let Some(kind) = kind else {
-        return Err(lookup::no_key(store, id)?);
+    let kind = match found {
+        None => return Err(lookup::no_key(store, id)?),
+        Some(key) if key.trust.is_some() => {
+            bail!(
+                "{id} is a trust, which has no text to replace; `assay-admin trust` lists, adds and removes them"
+            )
+        }
+        Some(key) => key.kind,
     };
     let (secret, new) = mint(kind, now);
     let overlap_end = now.plus_ms(i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX));
@@ -377,6 +384,9 @@ fn row(organization: &str, key: &KeyEntry, project: Option<&ProjectEntry>, now: 
     };
     let purpose = match (key.kind, project) {
         (KeyKind::Read, _) => "reading".to_owned(),
+        (KeyKind::Ingest, Some(project)) if key.trust.is_some() => {
+            format!("tokens for {}{}", project.name, limits(key))
+        }
         (KeyKind::Ingest, Some(project)) => format!("sending to {}{}", project.name, limits(key)),
         (KeyKind::Ingest, None) => format!("sending{}", limits(key)),
     };

@@ -20,7 +20,10 @@ pub(crate) fn run(global: &Global) -> anyhow::Result<()> {
             format!("Brought the schema up to date: {}", migrated.applied.join(", "))
         };
         if !migrated.distributed.is_empty() {
-            done += &format!("\nDistributed by project: {}", migrated.distributed.join(", "));
+            done += &format!(
+                "\nDistributed over the nodes: {}",
+                migrated.distributed.join(", ")
+            );
         }
         match &migrated.roles {
             None => done,

@@ -12,6 +12,7 @@ pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
 pub(crate) mod setup;
 mod transfer;
+pub(crate) mod trust;
 pub(crate) mod uploads;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Org(command) => org::run(&global, command),
         Command::Project(command) => project::run(&global, command),
         Command::Key(command) => key::run(&global, command),
+        Command::Trust(command) => trust::run(&global, command),
         Command::Uploads(args) => uploads::run(&global, &args),
         Command::Import(args) => import::run(&global, *args),
         Command::Export(args) => export::run(&global, &args),

@@ -8,7 +8,7 @@ use assay_cli_terminal::{
 };
 use assay_domain::{
     project::ProjectEntry,
-    settings::ChatEvent,
+    settings::{ChatEvent, FlakeBudget},
     store::{Administration, ProjectChange},
 };
 use assay_flakiness::Engine;
@@ -143,6 +143,12 @@ struct ChangeFlags {
     /// Whether names are stored without the parts that change from run to run, such as addresses and times
     #[arg(long, value_name = "SWITCH")]
     stable_names: Option<Switch>,
+    /// Flake budget: more flaky tests than MOST exceed it, MET or fewer meet it again
+    #[arg(long, value_name = "MOST,MET", conflicts_with = "no_flake_budget")]
+    flake_budget: Option<FlakeBudget>,
+    /// Remove the flake budget
+    #[arg(long)]
+    no_flake_budget: bool,
 }
 
 impl From<ChangeFlags> for ProjectChange {
@@ -155,6 +161,10 @@ impl From<ChangeFlags> for ProjectChange {
             },
             pr_comments: flags.pr_comments.map(|switch| switch == Switch::On),
             stable_names: flags.stable_names.map(|switch| switch == Switch::On),
+            flake_budget: match flags.flake_budget {
+                _ if flags.no_flake_budget => Some(None),
+                budget => budget.map(Some),
+            },
         }
     }
 }

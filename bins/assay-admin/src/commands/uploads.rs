@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
             );
         }
         let table = output::table(
-            &[&uploads::HEADINGS[..], &["CLIENT"]].concat(),
+            &[&uploads::HEADINGS[..], &["CLIENT", "SENDER"]].concat(),
             entries.iter().map(|entry| row(entry, now)),
         );
         let today = today.iter().map(day).collect::<Vec<_>>();
@@ -81,5 +81,6 @@ fn row(entry: &UploadEntry, now: Timestamp) -> Vec<Cell> {
     };
     let mut row = uploads::row(&entry.upload, key, now);
     row.push(entry.client.clone().unwrap_or_default().into());
+    row.push(entry.sender.clone().unwrap_or_default().into());
     row
 }

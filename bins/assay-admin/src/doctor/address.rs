@@ -73,6 +73,9 @@ fn parts(client: &Installation, url: &str, body_mib: u64, login: &Answer) -> Che
 const fn advice(error: &NoAnswer) -> &'static str {
     match error {
         NoAnswer::Unreachable(_) => "start the server and its proxy, or correct ASSAY_PUBLIC_URL",
-        NoAnswer::Untrusted(_) | NoAnswer::Authority(_) | NoAnswer::OtherProtocol(_) => error.advice(),
+        NoAnswer::NoToken(_)
+        | NoAnswer::Untrusted(_)
+        | NoAnswer::Authority(_)
+        | NoAnswer::OtherProtocol(_) => error.advice(),
     }
 }

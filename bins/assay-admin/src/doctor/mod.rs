@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod advice;
 mod check;
 pub(crate) mod clocks;
+mod identity;
 mod messages;
 mod rehearsal;
 mod server;
@@ -14,6 +15,7 @@ use assay_domain::{store::StoreError, timestamp::Timestamp, verdict::Judge};
 use assay_repository::{Database, Inspection, PoolOptions};
 
 pub(crate) use check::{Check, Status};
+pub(crate) use identity::providers;
 pub(crate) use surroundings::{disk, private, redis};
 
 /// A database that is checked.

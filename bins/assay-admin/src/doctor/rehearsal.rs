@@ -314,7 +314,7 @@ impl Rehearsal<'_> {
         database.key(&KeyHash([0; 32]))?;
         database.key_used(key, self.now)?;
         let session = SessionId(self.project.0);
-        match database.end_session(session, key, self.now.plus_days(1), self.now) {
+        match database.end_session(session, Some(key), self.now.plus_days(1), self.now) {
             // There is no such key.
             Ok(()) | Err(StoreError::Failed { .. }) => {}
             Err(error) => return Err(error),
@@ -414,6 +414,7 @@ impl Rehearsal<'_> {
     fn receive(&self) -> Result<(), StoreError> {
         let (database, key) = (&self.database, KeyId(self.project.0));
         database.ingest_key(&KeyHash([0; 32]))?;
+        database.trusted_keys("", "")?;
         let budget = UploadBudget {
             key,
             bytes: 1,
@@ -439,6 +440,7 @@ impl Rehearsal<'_> {
             bytes: 1,
             files: 1,
             client: None,
+            sender: None,
         })?;
         let decision = GateDecision {
             run_id: imported.run_id,

@@ -212,10 +212,14 @@ fn a_projects_configuration_is_set_in_parts() {
     let changed = set(&["--stable-branch", "release/1"]);
     assert_eq!(changed["stableBranch"], "release/1");
     set(&["--no-chat"]);
+    set(&["--flake-budget", "20,10"]);
+    set(&["--no-flake-budget"]);
     for wrong in [
         &["--chat-events", "rain"][..],
         &["--no-chat", "--chat-events", "run_failed"],
         &["--pr-comments", "maybe"],
+        &["--flake-budget", "10,20"],
+        &["--no-flake-budget", "--flake-budget", "20,10"],
         &["--stable-branch", ""],
         &[],
     ] {

@@ -1,10 +1,7 @@
 //! The targets of messages: the operator's file `notify.toml`, and delivery by Slack, Teams, webhook, mail or file.
 //!
-//! This crate opens the only outbound connections of the service. Each goes to an address of the file: encrypted, without
-//! redirections, and to no private address that the file does not name.
+//! Each connection goes to an address of the file, by the rules of `assay_outbound`.
 
-mod addresses;
-mod certificates;
 mod config;
 mod http;
 #[cfg(test)]
@@ -18,7 +15,7 @@ mod smtp;
 mod teams;
 mod webhook;
 
-pub(crate) use addresses::Allowed;
+pub(crate) use assay_outbound::Allowed;
 pub(crate) use config::read;
 pub(crate) use secret::Secret;
 pub(crate) use slack::{Slack, SlackAddress};

@@ -22,7 +22,9 @@ use lettre::{
 };
 use uuid::Uuid;
 
-use crate::targets::{Allowed, Secret, certificates, relay::Relay, within_limit};
+use assay_outbound::certificate_problem;
+
+use crate::targets::{Allowed, Secret, relay::Relay, within_limit};
 
 /// Time limit of each step of a delivery.
 const STEP_WITHIN: Duration = Duration::from_secs(15);
@@ -88,7 +90,7 @@ impl Channel for Mail {
         match outcome {
             Ok(Ok(_)) => Ok(None),
             Ok(Err(error)) => Err(not_taken(
-                certificates::problem(&error).unwrap_or_else(|| error.to_string()),
+                certificate_problem(&error).unwrap_or_else(|| error.to_string()),
             )),
             Err(_) => Err(SendError::new(format!(
                 "{} does not take the mail within {} seconds",

@@ -60,7 +60,7 @@ fn heading(id: &str) -> Option<&'static str> {
     match id {
         "database_url" | "ingest_database_url" | "replica_url" | "data_dir" => Some("The database"),
         "listen" | "ingest_listen" | "front_listen" | "front_secret" | "admin_listen" | "tls_cert"
-        | "tls_key" | "public_url" => Some("Listeners"),
+        | "tls_key" | "public_url" | "identity_file" => Some("Listeners"),
         "rate_limit" | "redis_url" | "cors_origins" | "pool_size" | "workers" | "answer_memory_mib" => {
             Some("Limits and sizes")
         }

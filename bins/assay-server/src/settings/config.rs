@@ -10,6 +10,7 @@ use std::{
 
 use assay_http::Files;
 use assay_http_api::Origins;
+use assay_identity::{FileError, IdentityFile};
 use assay_service_log::LogFormat;
 use clap::Parser;
 use validator::Validate;
@@ -126,6 +127,15 @@ pub(crate) struct Config {
         value_parser = PublicUrl::text
     )]
     public_url: Option<String>,
+
+    /// The file with the providers at which people sign in, and the private addresses of issuers
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ASSAY_IDENTITY_FILE",
+        hide_env_values = true
+    )]
+    identity_file: Option<PathBuf>,
 
     /// Address of /healthz, /readyz and /metrics, or off; do not expose it to the public
     #[arg(
@@ -277,6 +287,15 @@ impl Config {
             (Place::At(address), Address::At(api)) if address == api && address.port() != 0 => Place::WithApi,
             (place, Address::At(_) | Address::Off) => place,
         }
+    }
+
+    /// The file of providers, read and checked; an empty one if none is set.
+    pub(crate) fn identity(&self) -> Result<IdentityFile, FileError> {
+        let path = self
+            .identity_file
+            .as_deref()
+            .filter(|path| !path.as_os_str().is_empty());
+        path.map_or_else(|| Ok(IdentityFile::default()), IdentityFile::read)
     }
 
     /// The secret of the pages' sessions, if it is set.

@@ -66,7 +66,6 @@ impl Cluster {
             logins: None,
             _turn: turn,
         };
-        assert!(cluster.workers.len() > 1, "two workers are needed. {NO_CLUSTER}");
         cluster.drop_databases();
         for node in cluster.nodes() {
             execute(
@@ -96,8 +95,27 @@ impl Cluster {
     }
 
     /// The connection strings of owner, server, importer, ingest listener, assay-notify, backups and people with SQL.
+    /// The server's names every node, the others the coordinator.
     pub(crate) fn urls(&self) -> [String; 7] {
-        self.logins.as_ref().unwrap().urls()
+        let mut urls = self.logins.as_ref().unwrap().urls();
+        let list = |of: fn(&Address) -> &String| self.nodes().map(of).cloned().collect::<Vec<_>>().join(",");
+        let Address { host, port } = &self.coordinator;
+        urls[1] = urls[1]
+            .replace(
+                &format!("host={host}"),
+                &format!("host={}", list(|node| &node.host)),
+            )
+            .replace(
+                &format!("port={port}"),
+                &format!("port={}", list(|node| &node.port)),
+            )
+            + "&load_balance_hosts=random";
+        urls
+    }
+
+    /// The connection strings of all nodes, as a superuser.
+    pub(crate) fn node_urls(&self) -> Vec<String> {
+        self.nodes().map(|node| self.url_of(node, &self.name)).collect()
     }
 
     pub(crate) fn texts(&self, sql: &str) -> Vec<String> {

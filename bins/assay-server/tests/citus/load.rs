@@ -36,6 +36,7 @@ pub(crate) struct Installation {
 impl Installation {
     /// The same number of projects on each of two workers.
     pub(crate) fn new(cluster: &Cluster, on_each: usize) -> Self {
+        assert!(cluster.workers.len() > 1, "two workers are needed: see main.rs");
         let [owner, web, ci, ingest, ..] = cluster.urls();
         let world = World::over((), &owner);
         let mut projects: Vec<ProjectOnWorker> = Vec::new();

@@ -42,3 +42,4 @@ mod everything;
 mod gated;
 mod load;
 mod outages;
+mod price;

@@ -42,7 +42,8 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
             .parse()
             .unwrap();
         assert_eq!(listed["projects"].as_array().map(Vec::len), Some(stored));
-        cli.json(&["key", "create", "--org", "Shop", "--days", "30"]);
+        let create_key = ["key", "create", "--org", "Shop", "--days", "30"];
+        assert!(!cli.run(&create_key).status.success(), "keys are on every node");
         let refused = installation.import_with(&affected[0], "refused", true, &["--retry-for", "0"]);
         println!("an import into the lost worker: {}", refused.unwrap_err().trim());
         worker

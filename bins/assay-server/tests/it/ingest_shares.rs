@@ -15,6 +15,7 @@ const PUBLIC: IngestTerms = IngestTerms {
     expires_at: None,
     backfill: false,
     pull_requests_only: true,
+    trust: None,
 };
 
 /// A report whose tests share a long name.

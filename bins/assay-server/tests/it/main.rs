@@ -34,6 +34,7 @@ mod ingest_queue;
 mod ingest_senders;
 mod ingest_shares;
 mod ingest_terms;
+mod ingest_tokens;
 mod lifecycle;
 mod one_address;
 mod owners;

@@ -211,6 +211,7 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         bytes: 1,
         files: 1,
         client: None,
+        sender: None,
     };
     as_ingester.record_upload(&upload).unwrap();
     // It writes the decision and no other column. Of an upload it reads only the columns that identify it.

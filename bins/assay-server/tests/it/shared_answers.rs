@@ -54,7 +54,7 @@ macro_rules! answers {
 }
 
 /// A change of the project, and which of the answers it changes.
-type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 11]);
+type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 12]);
 
 /// An answer without the bounds of its period, which change every second.
 fn without_window((status, body): &(u16, String)) -> (u16, Value) {
@@ -82,6 +82,8 @@ async fn shared_answers_follow_every_change_of_the_project() {
         format!("/runs/{}/changes", runs[14]),
         "/durations".to_owned(),
         "/tests".to_owned(),
+        // Its present week ends now.
+        "/health".to_owned(),
     ];
     let begin = Timestamp::from(time::OffsetDateTime::now_utc());
     let now = Arc::new(AtomicI64::new(begin.unix_ms()));
@@ -100,17 +102,23 @@ async fn shared_answers_follow_every_change_of_the_project() {
         (
             "an import before the run",
             &|| import(2_000, &["wobbles"]),
-            [true, true, true, true, true, true, true, false, false, true, true],
+            [
+                true, true, true, true, true, true, true, false, false, true, true, true,
+            ],
         ),
         (
             "an import that becomes the base of the run",
             &|| import(250, &["wobbles"]),
-            [true, true, true, true, true, true, true, false, true, true, true],
+            [
+                true, true, true, true, true, true, true, false, true, true, true, true,
+            ],
         ),
         (
             "an import after the run",
             &|| import(30, &["wobbles"]),
-            [true, true, true, true, true, true, true, false, false, true, true],
+            [
+                true, true, true, true, true, true, true, false, false, true, true, true,
+            ],
         ),
         (
             "the loss of a pack",
@@ -119,14 +127,14 @@ async fn shared_answers_follow_every_change_of_the_project() {
                 execute("UPDATE project SET observed = gen_random_uuid()");
             },
             [
-                true, true, true, true, false, false, false, false, false, true, true,
+                true, true, true, true, false, false, false, false, false, true, true, true,
             ],
         ),
         (
             "a rebuild",
             &rebuild,
             [
-                true, true, true, true, false, false, false, false, false, true, true,
+                true, true, true, true, false, false, false, false, false, true, true, true,
             ],
         ),
         (
@@ -139,25 +147,25 @@ async fn shared_answers_follow_every_change_of_the_project() {
                 )
             },
             [
-                true, true, true, true, false, false, false, false, true, true, true,
+                true, true, true, true, false, false, false, false, true, true, true, true,
             ],
         ),
         (
             "another name",
             &|| drop(world.cli.json(&["project", "rename", "web", "shop", "--yes"])),
-            [true; 11],
+            [true; 12],
         ),
         (
             "days after which runs have left the window",
             &|| later(13),
             [
-                false, false, false, true, false, false, true, false, false, false, true,
+                false, false, false, true, false, false, true, false, false, false, true, true,
             ],
         ),
         (
             "a deletion",
             &|| execute("UPDATE project SET deleted_at = now(); UPDATE project_entry SET deleted_at = now()"),
-            [true; 11],
+            [true; 12],
         ),
     ];
     let mut before = answers!(&warm, world, &paths);
@@ -169,7 +177,7 @@ async fn shared_answers_follow_every_change_of_the_project() {
         let after = answers!(&warm, world, &paths);
         let fresh = service!(world, &now);
         assert_eq!(after, answers!(&fresh, world, &paths), "{what}");
-        let changed = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+        let changed = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
             .map(|path| without_window(&before[path]) != without_window(&after[path]));
         assert_eq!(changed, expected, "{what}: {before:#?} {after:#?}");
         before = after;

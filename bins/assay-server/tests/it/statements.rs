@@ -16,17 +16,21 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 /// The routes that take more than one statement, each with its maximum number, and whether they are in a transaction,
 /// which costs two more round trips.
-const STATEMENTS: [(&str, usize, bool); 13] = [
+const STATEMENTS: [(&str, usize, bool); 17] = [
     ("/projects/{projectId}/runs/{runId}", 5, true),
     ("/projects/{projectId}/runs/{runId}/failures", 6, true),
     ("/projects/{projectId}/runs/{runId}/changes", 12, true),
-    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 11, true),
+    ("/projects/{projectId}/runs/{runId}/tests/{testName}", 12, true),
     ("/projects/{projectId}/commits/{commitSha}", 8, true),
     ("/projects/{projectId}/errors", 10, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),
     ("/projects/{projectId}/tests/{testName}", 4, true),
+    ("/projects/{projectId}/tests/{testName}/status", 2, false),
+    ("/projects/{projectId}/tests/{testName}/fix", 14, true),
+    ("/projects/{projectId}/tests/{testName}/proof", 6, true),
     ("/projects/{projectId}/flaky", 4, true),
     ("/projects/{projectId}/tests", 5, true),
+    ("/projects/{projectId}/health", 8, true),
     ("/projects/{projectId}/timings", 4, true),
     ("/projects/{projectId}/durations", 6, true),
     ("/projects/{projectId}/uploads", 2, false),

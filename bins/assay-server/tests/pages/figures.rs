@@ -1,11 +1,124 @@
 //! Each figure on a page equals the read API's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use assay_testkit::Scripts;
 use serde_json::{Value, json};
 
-use crate::world::{World, route_of};
+use crate::world::{World, route_of, routes};
+
+/// The words that pages write for the numbers of an answer: as they are, as durations and as percentages. The length of
+/// each list is a number, too.
+fn words_of(answer: &Value, words: &mut BTreeSet<String>) {
+    match answer {
+        Value::Number(number) => {
+            let value = number.as_f64().unwrap();
+            words.extend([format!("{value}"), format!("{value:.1}"), format!("{value:.2}")]);
+            words.extend([
+                format!("{:.0} %", value * 100.0),
+                format!("{:.1} %", value * 100.0),
+            ]);
+            if let Some(ms) = number.as_i64() {
+                words.insert(duration(ms.unsigned_abs()));
+                // The difference of two durations has a sign.
+                words.insert(format!(
+                    "{}{}",
+                    if ms < 0 { '−' } else { '+' },
+                    duration(ms.unsigned_abs())
+                ));
+            }
+        }
+        Value::Array(items) => {
+            words.insert(items.len().to_string());
+            items.iter().for_each(|item| words_of(item, words));
+        }
+        Value::Object(fields) => fields.values().for_each(|field| words_of(field, words)),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+fn duration(ms: u64) -> String {
+    let pair = |large, unit: &str, small, small_unit: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {small_unit}"),
+    };
+    match ms / 1_000 {
+        0 => format!("{ms} ms"),
+        seconds @ 1..60 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        seconds @ 60..3_600 => pair(seconds / 60, "min", seconds % 60, "s"),
+        seconds => pair(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+    }
+}
+
+#[test]
+fn every_bold_figure_of_every_page_is_in_the_routes_of_its_foot() {
+    let world = World::new();
+    let (browser, cookie) = (world.signed_in(Scripts::Off), world.cookie());
+    let (mut compared, mut missing) = (0, Vec::new());
+    for page in world.pages() {
+        browser.open(&world.url(&page));
+        let shown = browser.run(
+            "return [...document.querySelectorAll('main .facts b, main .tile .figure, main .figure')] \
+             .map((figure) => figure.textContent.trim()).filter((text) => /^[+−]?[0-9]/.test(text))",
+        );
+        let shown: Vec<String> = serde_json::from_value(shown).unwrap();
+        let mut words = BTreeSet::new();
+        for route in routes(&world.page(&page, &cookie).text()) {
+            words_of(&world.api(&route), &mut words);
+        }
+        compared += shown.len();
+        let lacks = shown
+            .into_iter()
+            .filter(|figure| !words.contains(&figure.replace(',', "")));
+        missing.extend(lacks.map(|figure| (page.clone(), figure)));
+    }
+    assert_eq!(missing, []);
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
+fn every_week_of_the_page_health_is_in_its_route() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    browser.open(&world.url(&format!("/p/{}/health", world.project)));
+    let health = world.api(&route_of(&browser.text("footer code")));
+    let main = browser.text("main");
+    assert!(main.contains(health["explanation"].as_str().unwrap()), "{main}");
+    let rows = browser.run(
+        "return [...document.querySelectorAll('[aria-labelledby=weeks] .row')].map((row) => row.textContent)",
+    );
+    let rows: Vec<String> = serde_json::from_value(rows).unwrap();
+    let weeks = health["weeks"].as_array().unwrap();
+    assert_eq!(rows.len(), weeks.len());
+    for (row, week) in rows.iter().rev().zip(weeks) {
+        let (runs, tests) = (&week["runs"], &week["tests"]);
+        for words in [
+            format!("{} failed", runs["failed"]),
+            format!("{} passed on retry", runs["recovered"]),
+            format!(
+                "lost in flaky tests {}",
+                duration(week["flakyLostMs"].as_u64().unwrap())
+            ),
+            format!("{} test", tests["total"]),
+        ] {
+            assert!(row.contains(&words), "{words}: {row}");
+        }
+        for (status, word) in [
+            ("broken", "broken"),
+            ("flaky", "flaky"),
+            ("insufficientData", "gathering data"),
+        ] {
+            let tests = tests[status].as_u64().unwrap();
+            assert_eq!(
+                row.contains(&format!("{tests} {word}")),
+                tests > 0,
+                "{word}: {row}"
+            );
+        }
+    }
+    // A run of this week failed.
+    assert!(weeks.last().unwrap()["runs"]["failed"].as_u64().unwrap() > 0);
+}
 
 #[test]
 fn the_overview_counts_what_the_flaky_list_counts() {
@@ -56,31 +169,6 @@ fn the_overview_counts_what_the_flaky_list_counts() {
         "{head}"
     );
     assert!(head.contains(&newest("topic")), "{head}");
-    // The days of the chart are days in UTC.
-    let mut days: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
-    for run in runs {
-        let day: i64 = run["startedAt"].as_str().unwrap()[8..10].parse().unwrap();
-        let (failed, all) = days.entry(day).or_default();
-        *failed += usize::from(run["status"] == "failed");
-        *all += 1;
-    }
-    let shown = browser.run(
-        "return [...document.querySelectorAll('.panels figure:first-child title')].map((bar) => bar.textContent) \
-         .filter((bar) => !bar.endsWith(': 0 of 0 runs'))",
-    );
-    let shown: Vec<String> = serde_json::from_value(shown).unwrap();
-    let shown: BTreeMap<i64, String> = shown
-        .into_iter()
-        .map(|bar| {
-            let (day, words) = bar.split_once(": ").unwrap();
-            (day.split(' ').next().unwrap().parse().unwrap(), words.to_owned())
-        })
-        .collect();
-    let expected = days.into_iter().map(|(day, (failed, all))| {
-        let noun = if all == 1 { "run" } else { "runs" };
-        (day, format!("{failed} of {all} {noun}"))
-    });
-    assert_eq!(shown, expected.collect());
     // The fixture contains every kind of content of the page.
     assert!(flaky("status=broken")["page"]["total"].as_i64().unwrap() > 0);
     assert!(flaky("status=flaky")["page"]["total"].as_i64().unwrap() > 0);

@@ -238,7 +238,7 @@ fn a_foreign_and_an_absent_id_are_the_same_bytes() {
         "/tests",
         "/runs",
         "/errors",
-        "/durations",
+        "/health",
         "/test?name=x",
         &format!("/runs/{absent}"),
     ] {

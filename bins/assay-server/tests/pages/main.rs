@@ -19,4 +19,5 @@ mod figures;
 mod filters;
 mod first_run;
 mod http;
+mod sign_in;
 mod world;

@@ -9,7 +9,6 @@
     reason = "the helpers of tests end by panics, as tests do, and tests may read the clock and the environment"
 )]
 
-mod failover;
 mod gated;
 mod instructions;
 mod limit;

@@ -86,10 +86,12 @@ impl NodeFolder {
         command
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> String {
-        let ended = self.command(program).args(arguments).output().unwrap();
+    /// Runs a program with arguments without spaces, and a last one.
+    fn run(&self, program: &str, arguments: &str, last: &str) -> String {
+        let mut command = self.command(program);
+        let ended = command.args(arguments.split(' ')).arg(last).output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{program} {arguments:?}: {stderr}");
+        assert!(ended.status.success(), "{program} {last}: {stderr}");
         String::from_utf8_lossy(&ended.stdout).trim_end().to_owned()
     }
 
@@ -120,19 +122,8 @@ impl<'a> Node<'a> {
     pub(crate) fn primary(nodes: &'a NodeFolder, name: &'static str) -> Self {
         let data = nodes.path(&format!("{name}.data"));
         let to = data.display().to_string();
-        nodes.run(
-            "initdb",
-            &[
-                "--no-sync",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-                "-U",
-                "assay",
-                "-D",
-                &to,
-            ],
-        );
+        let arguments = "--no-sync --auth=trust --encoding=UTF8 --locale=C -U assay -D";
+        nodes.run("initdb", arguments, &to);
         let node = Self::start(nodes, name, data);
         node.sql("postgres", "CREATE DATABASE assay");
         node
@@ -142,23 +133,8 @@ impl<'a> Node<'a> {
     pub(crate) fn standby(nodes: &'a NodeFolder, name: &'static str, of: &Node<'_>) -> Self {
         let data = nodes.path(&format!("{name}.data.of.{}", of.name));
         let (from, to) = (of.socket(), data.display().to_string());
-        nodes.run(
-            "pg_basebackup",
-            &[
-                "-h",
-                &from,
-                "-U",
-                "assay",
-                "-D",
-                &to,
-                "-R",
-                "-X",
-                "stream",
-                "-c",
-                "fast",
-                "--no-sync",
-            ],
-        );
+        let arguments = format!("-h {from} -U assay -R -X stream -c fast --no-sync -D");
+        nodes.run("pg_basebackup", &arguments, &to);
         Self::start(nodes, name, data)
     }
 
@@ -176,23 +152,9 @@ impl<'a> Node<'a> {
 
     /// Runs statements in a database and returns their output.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
-        let socket = self.socket();
-        self.nodes.run(
-            "psql",
-            &[
-                "-XAtq",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-h",
-                &socket,
-                "-U",
-                "assay",
-                "-d",
-                database,
-                "-c",
-                sql,
-            ],
-        )
+        let (socket, stop) = (self.socket(), "-v ON_ERROR_STOP=1");
+        let arguments = format!("-XAtq {stop} -h {socket} -U assay -d {database} -c");
+        self.nodes.run("psql", &arguments, sql)
     }
 
     /// Runs commands of a page on this node's machine, and returns what they print, or why they fail.
@@ -283,16 +245,8 @@ fn launch(nodes: &NodeFolder, name: &str, data: &Path) -> Child {
         .append(true)
         .open(log_of(nodes, name))
         .unwrap();
-    let settings = [
-        "max_connections=60",
-        "shared_buffers=16MB",
-        "fsync=off",
-        "autovacuum=off",
-        "wal_keep_size=256MB",
-        "wal_retrieve_retry_interval=200ms",
-        "log_statement=all",
-        "log_line_prefix=",
-    ];
+    let settings = "max_connections=60 shared_buffers=16MB fsync=off autovacuum=off wal_keep_size=256MB \
+         wal_retrieve_retry_interval=200ms log_statement=all log_line_prefix=";
     let mut command = nodes.command("postgres");
     command.arg("-D").arg(data).arg("-k").arg(nodes.path(name));
     let listens = nodes.with_tcp == Some(name);
@@ -300,7 +254,7 @@ fn launch(nodes: &NodeFolder, name: &str, data: &Path) -> Child {
         "listen_addresses={}",
         if listens { "127.0.0.1" } else { "" }
     ));
-    for setting in settings {
+    for setting in settings.split_ascii_whitespace() {
         command.args(["-c", setting]);
     }
     let log_too: File = log.try_clone().unwrap();

@@ -113,6 +113,39 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
 }
 
 #[test]
+fn of_two_standbys_behind_one_address_the_one_that_keeps_up_is_read() {
+    let nodes = NodeFolder::new();
+    let primary = Node::primary(&nodes, "one");
+    let world = World::new(&nodes.url(&["one"]));
+    world.import("first");
+    let (late, other) = (
+        Node::standby(&nodes, "two", &primary),
+        Node::standby(&nodes, "three", &primary),
+    );
+    let settings = [
+        ("ASSAY_REPLICA_URL", nodes.url(&["two", "three"])),
+        ("ASSAY_RATE_LIMIT", "0".to_owned()),
+    ];
+    let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let server = Server::start_with(&nodes.url(&["one"]), &settings);
+    wait_until("a standby answers", || {
+        assert_eq!(world.runs(&server), 1);
+        data_statements(&late.log()) + data_statements(&other.log()) > 10
+    });
+    late.sql("assay", "SELECT pg_wal_replay_pause()");
+    world.import("second");
+    thread::sleep(Duration::from_secs(1));
+    wait_until("the other standby alone answers", || {
+        let before = [&late, &primary, &other].map(|node| data_statements(&node.log()));
+        for _ in 0..20 {
+            assert_eq!(world.runs(&server), 2, "no answer is more than a second old");
+        }
+        let after = [&late, &primary, &other].map(|node| data_statements(&node.log()));
+        after[..2] == before[..2] && after[2] >= before[2] + 20
+    });
+}
+
+#[test]
 fn the_decision_of_a_gate_is_read_from_a_standby_and_is_at_most_a_second_old() {
     let nodes = NodeFolder::new();
     let primary = Node::primary(&nodes, "one");

@@ -17,6 +17,7 @@ use crate::{
     forwarding::{self, Forwarding, Place},
     global::Global,
     server_flags::{ConnectionFlags, ReadApiFlags},
+    values::rate,
 };
 
 const EXAMPLES: &str = "\
@@ -71,11 +72,6 @@ pub(crate) struct CulpritArgs {
     api: ReadApiFlags,
     #[command(flatten)]
     connection: ConnectionFlags,
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
-    rate.ok_or_else(|| "expected a rate from 0 to 1".to_owned())
 }
 
 /// Runs `assay culprit`.

@@ -7,12 +7,14 @@ pub(crate) mod excuse;
 pub(crate) mod gate;
 pub(crate) mod mcp;
 pub(crate) mod owners;
+pub(crate) mod proof;
 pub(crate) mod quarantine;
 pub(crate) mod renames;
 pub(crate) mod run;
 pub(crate) mod split;
 pub(crate) mod upload;
 pub(crate) mod uploads;
+pub(crate) mod verify;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
         Command::Culprit(args) => return culprit::run(&global, &args),
+        Command::Proof(args) => proof::run(&global, &args),
+        Command::Verify(args) => return verify::run(&global, &args),
         Command::Split(args) => split::run(&global, &args),
         Command::Analyze(args) => analyze::run(&global, &args),
         Command::Completions(args) => completions::run::<Cli>(global.json, &args),

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     path::PathBuf,
-    process::ExitCode,
+    process::{ExitCode, Stdio},
     time::{Duration, Instant},
 };
 
@@ -106,7 +106,13 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
     };
     let before = Before::of(&args.report)?;
     let started = Instant::now();
-    let status = match run_command(&args.command, &[], args.flags.report_to, Place::Terminal)? {
+    let status = match run_command(
+        &args.command,
+        &[],
+        args.flags.report_to,
+        Stdio::inherit(),
+        Place::Terminal,
+    )? {
         CommandEnd::With(ended) => ended.status,
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };

@@ -22,6 +22,7 @@ pub(crate) fn a_key() -> (SecretKey, StoredKey, Arc<Keys>) {
     let (secret, new) = mint(KeyKind::Read, NOW);
     let stored = StoredKey {
         id: new.id,
+        is_person: false,
         organization: OrganizationId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap()),
         plan: Plan::Pro,
         expires_at: Lifetime::Thirty.expiry(NOW),

@@ -9,6 +9,7 @@ use assay_access::{
 };
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
+    fix::{FixError, NewFix},
     id::ProjectId,
     ingest::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
     key::{KeyHash, KeyKind, SecretKey, mint},
@@ -46,6 +47,10 @@ impl IngestKeys for OneKey {
         Ok((state.hash == *hash).then(|| state.key.clone()))
     }
 
+    fn trusted_keys(&self, _: &str, _: &str) -> Result<Vec<StoredIngestKey>, StoreError> {
+        unreachable!()
+    }
+
     fn project_of_key(&self, _: ProjectId, _: Timestamp) -> Result<Option<Project>, StoreError> {
         unreachable!()
     }
@@ -63,6 +68,10 @@ impl IngestKeys for OneKey {
     ) -> Result<DecisionReceipt, DecisionError> {
         unreachable!()
     }
+
+    fn record_fix(&self, _: ProjectId, _: &NewFix, _: RecordingRules, _: Timestamp) -> Result<(), FixError> {
+        unreachable!()
+    }
 }
 
 fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, Directory<StoredIngestKey>) {
@@ -74,6 +83,7 @@ fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, Directory<StoredIngestK
         stable_branch: "main".to_owned(),
         terms,
         revoked_at: None,
+        sender: None,
     };
     let keys = Arc::new(OneKey(Mutex::new(State {
         hash: new.hash,

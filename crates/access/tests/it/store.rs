@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 
 use assay_domain::{
-    id::{KeyId, ProjectId},
+    id::{KeyId, OrganizationId, ProjectId},
     key::{KeyHash, StoredKey},
+    plan::Plan,
     project::{Caller, Project},
     store::{ReadKeys, StoreError},
     timestamp::Timestamp,
@@ -66,6 +67,16 @@ impl ReadKeys for Keys {
         state.look_ups += 1;
         state.answers()?;
         Ok((state.hash == *hash).then_some(state.key))
+    }
+
+    fn plan(&self, id: OrganizationId) -> Result<Option<Plan>, StoreError> {
+        let mut state = self.0.lock().unwrap();
+        state.look_ups += 1;
+        Ok((id == state.key.organization).then_some(state.key.plan))
+    }
+
+    fn organization_named(&self, _: &str) -> Result<Option<OrganizationId>, StoreError> {
+        unreachable!()
     }
 
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {

@@ -55,7 +55,7 @@ pub(super) fn usual_durations(
 }
 
 /// The smallest of these ascending values that at least this percentage does not exceed.
-fn percentile(ascending: &[u64], percent: usize) -> Option<u64> {
+pub(crate) fn percentile(ascending: &[u64], percent: usize) -> Option<u64> {
     let place = (ascending.len() * percent).div_ceil(100);
     ascending.get(place.checked_sub(1)?).copied()
 }

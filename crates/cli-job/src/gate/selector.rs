@@ -16,8 +16,8 @@ use crate::runners::{
     selection::{self, Selected, Selection},
 };
 
-/// A job whose command runs again.
-pub trait CommandJob {
+/// A command that runs again.
+pub trait Repeat {
     /// The reason why it does not.
     type Error: From<NotSelected>;
 
@@ -27,7 +27,10 @@ pub trait CommandJob {
     /// Runs the command with a selection for at most this time, and reads the report that it writes. A command that finds
     /// no test may write none.
     fn run(&mut self, selection: Selection, limit: Duration) -> Result<RunEnd, Self::Error>;
+}
 
+/// A job whose command runs again, and that sends the results.
+pub trait CommandJob: Repeat {
     /// Sends the results of these tests in the last report as a part of the run. Returns the server's judgement.
     fn send(&mut self, tests: &[TestName]) -> Result<crate::gate::judged::JudgedRun, Self::Error>;
 }

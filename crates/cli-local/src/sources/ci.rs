@@ -16,7 +16,7 @@ const LARGEST_EVENT: u64 = 32 << 20;
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The context from CI's variables.
-pub(crate) fn context(variables: Variables<'_>) -> CiContext {
+pub fn context(variables: Variables<'_>) -> CiContext {
     assay_reports::ci::detect(variables, &event_file)
 }
 

@@ -2,7 +2,7 @@
 //! [`report_flags`] has the flags that describe a run, with CI's variables as their defaults.
 
 pub mod checkout;
-mod ci;
+pub mod ci;
 pub mod clocks;
 pub mod files;
 pub mod git;

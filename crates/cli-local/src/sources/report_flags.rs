@@ -27,7 +27,7 @@ pub struct ReportFlags {
     #[arg(
         long,
         default_value = "auto",
-        value_parser = values::formats(None).try_map(|word| parse_format(&word)),
+        value_parser = values::formats(None).try_map(|word| FormatChoice::parse(&word)),
         help_heading = "The report"
     )]
     pub format: FormatChoice,
@@ -141,11 +141,14 @@ impl From<&RunFlags> for Flags {
 #[derive(Debug, Clone, Copy)]
 pub struct FormatChoice(pub Option<Format>);
 
-fn parse_format(text: &str) -> Result<FormatChoice, String> {
-    if text == "auto" {
-        return Ok(FormatChoice(None));
+impl FormatChoice {
+    /// Parses the name of a format, or `auto`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self(None));
+        }
+        text.parse()
+            .map(|format| Self(Some(format)))
+            .map_err(|error| format!("{error}, or auto"))
     }
-    text.parse()
-        .map(|format| FormatChoice(Some(format)))
-        .map_err(|error| format!("{error}, or auto"))
 }

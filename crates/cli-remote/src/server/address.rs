@@ -8,6 +8,8 @@ use assay_domain::key::{self, READ_PREFIX};
 use assay_reports::shown_path;
 use ureq::http::Uri;
 
+use crate::server::{http::NoAnswer, job_token::TokenSource};
+
 /// The name of the ingest listener in messages.
 const INGEST: &str = "the ingest listener";
 /// Longest address, in bytes.
@@ -15,7 +17,7 @@ const LONGEST_ADDRESS: usize = 2_000;
 /// Longest key, in characters. Keys are much shorter; a longer text is not read to its end.
 const LONGEST_KEY: u64 = 1_000;
 /// The number of bytes of a key's hash that identify the key in a spool.
-const IDENTIFYING_BYTES: usize = 8;
+pub(crate) const IDENTIFYING_BYTES: usize = 8;
 
 /// The address of a listener, without the path of a route.
 #[derive(Debug, Clone)]
@@ -90,8 +92,13 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// An ingest key. Its text is in no message.
-pub struct Key(String);
+/// An ingest key, or the tokens of the job in its place. Its text is in no message.
+pub struct Key(Secret);
+
+enum Secret {
+    Text(String),
+    Tokens(TokenSource),
+}
 
 impl Key {
     /// Reads the key from the file, else takes `variable`, the value of ASSAY_INGEST_KEY. None if that is not set or empty.
@@ -121,26 +128,36 @@ impl Key {
             "{} contains no key; a key is svc_ followed by letters and digits, on one line",
             file.map_or("ASSAY_INGEST_KEY".to_owned(), shown_path)
         );
-        Ok(Some(Self(key.to_owned())))
+        Ok(Some(Self(Secret::Text(key.to_owned()))))
     }
 
     /// Whether it is an organization's read key.
     pub fn is_read_key(&self) -> bool {
-        self.0.starts_with(READ_PREFIX)
+        matches!(&self.0, Secret::Text(text) if text.starts_with(READ_PREFIX))
     }
 
     /// The beginning of the key's hash. It identifies the key and does not reveal it.
     pub fn identifier(&self) -> String {
-        let hash = key::hash(self.0.as_bytes()).0;
+        let text = match &self.0 {
+            Secret::Text(text) => text,
+            Secret::Tokens(source) => return source.identifier(),
+        };
+        let hash = key::hash(text.as_bytes()).0;
         hash.iter()
             .take(IDENTIFYING_BYTES)
             .map(|byte| format!("{byte:02x}"))
             .collect()
     }
 
-    /// The value of the header `Authorization`.
-    pub fn bearer(&self) -> String {
-        format!("Bearer {}", self.0)
+    /// The value of the header `Authorization` for this installation.
+    pub fn bearer(&self, address: &Address) -> Result<String, NoAnswer> {
+        match &self.0 {
+            Secret::Text(text) => Ok(format!("Bearer {text}")),
+            Secret::Tokens(source) => {
+                let token = source.token(address.base()).map_err(NoAnswer::NoToken)?;
+                Ok(format!("Bearer {token}"))
+            }
+        }
     }
 }
 
@@ -153,6 +170,8 @@ pub struct Settings<'a> {
     pub key_file: Option<&'a Path>,
     /// The key from the environment, which counts without a file.
     pub key: Option<String>,
+    /// Where the job gets a token, which counts without a key.
+    pub tokens: Option<TokenSource>,
     /// Whether plain `http://` to another machine is allowed.
     pub insecure_http: bool,
 }
@@ -162,6 +181,7 @@ impl Settings<'_> {
     pub fn resolve(self) -> anyhow::Result<(Address, Key)> {
         let url = self.url.map(str::trim).filter(|url| !url.is_empty());
         let key = Key::of(self.key_file, self.key).map_err(|error| Misuse(format!("{error:#}")))?;
+        let key = key.or_else(|| self.tokens.map(|source| Key(Secret::Tokens(source))));
         match (url, key) {
             (Some(url), Some(key)) => Ok((Address::parse(INGEST, url, self.insecure_http)?, key)),
             (None, Some(_)) => Err(MissingSetting("ASSAY_URL is not set").into()),

@@ -43,6 +43,8 @@ pub enum NoAnswer {
     Untrusted(String),
     /// The server's certificate is one of an authority.
     Authority(String),
+    /// The CI service gives the job no token.
+    NoToken(String),
     /// The other side speaks TLS where the address says http, or the other way round.
     OtherProtocol(String),
 }
@@ -84,6 +86,9 @@ impl NoAnswer {
                 "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is reachable \
                  from here"
             }
+            Self::NoToken(_) => {
+                "give the job the right to tokens (on GitHub `permissions: id-token: write`), or set ASSAY_INGEST_KEY"
+            }
             Self::Untrusted(_) => {
                 "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it"
             }
@@ -100,7 +105,7 @@ impl NoAnswer {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
+            Self::Unreachable(_) | Self::NoToken(_) => true,
             Self::Untrusted(_) | Self::Authority(_) | Self::OtherProtocol(_) => false,
         }
     }
@@ -109,6 +114,7 @@ impl NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoToken(reason) => write!(f, "the CI service gives no token: {reason}"),
             Self::Unreachable(reason)
             | Self::Untrusted(reason)
             | Self::Authority(reason)

@@ -6,7 +6,7 @@ use assay_cli_terminal::{
     progress::{CountedRead, Counter},
     retry::Transient,
 };
-use assay_domain::{decision::GateDecision, id::RunId};
+use assay_domain::{decision::GateDecision, fix::NewFix, id::RunId};
 use assay_reports::shown_name;
 use serde_json::{Value, json};
 use ureq::{
@@ -147,6 +147,10 @@ impl UploadError {
             ("missing_key" | "invalid_key" | "key_revoked" | "key_expired", _) => Some(
                 "`assay-admin key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
             ),
+            ("invalid_token", _) => Some(
+                "`assay-admin trust list` shows which tokens the project trusts; their audience is the address of the \
+                 installation, which ASSAY_URL must name as ASSAY_PUBLIC_URL does",
+            ),
             ("wrong_project", _) => {
                 Some("an ingest key belongs to one project; name it with --project, or omit the flag")
             }
@@ -210,7 +214,7 @@ impl Server {
         let answer = self
             .agent
             .get(self.address.route("key"))
-            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::AUTHORIZATION, self.bearer()?)
             .call();
         self.read(answer)
     }
@@ -220,7 +224,7 @@ impl Server {
         let mut request = self
             .agent
             .post(self.address.route("reports"))
-            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::AUTHORIZATION, self.bearer()?)
             .header(header::CONTENT_TYPE, body.content_type())
             .header(header::CONTENT_ENCODING, "zstd")
             .header(header::CONTENT_LENGTH, body.bytes.len().to_string());
@@ -241,20 +245,29 @@ impl Server {
 
     /// Sends a gate's decision on an upload, in at most this time.
     pub fn decide(&self, decision: &GateDecision, limit: Duration) -> Result<Value, UploadError> {
-        let answer = http::limited(self.agent.post(self.address.route("decisions")), Some(limit))
-            .header(header::AUTHORIZATION, self.key.bearer())
-            .header(header::CONTENT_TYPE, "application/json")
-            .send(json!(decision).to_string());
-        self.read(answer)
+        self.post("decisions", &json!(decision), limit)
+    }
+
+    /// Sends a fix, in at most this time.
+    pub fn store_fix(&self, fix: &NewFix, limit: Duration) -> Result<Value, UploadError> {
+        self.post("fixes", &json!(fix), limit)
     }
 
     /// Asks for the comment on the commit of a run, in at most this time.
     pub fn comment(&self, run: RunId, limit: Duration) -> Result<Value, UploadError> {
-        let answer = http::limited(self.agent.post(self.address.route("comments")), Some(limit))
-            .header(header::AUTHORIZATION, self.key.bearer())
+        self.post("comments", &json!({ "runId": run }), limit)
+    }
+
+    fn post(&self, route: &str, body: &Value, limit: Duration) -> Result<Value, UploadError> {
+        let answer = http::limited(self.agent.post(self.address.route(route)), Some(limit))
+            .header(header::AUTHORIZATION, self.bearer()?)
             .header(header::CONTENT_TYPE, "application/json")
-            .send(json!({ "runId": run }).to_string());
+            .send(body.to_string());
         self.read(answer)
+    }
+
+    fn bearer(&self) -> Result<String, UploadError> {
+        self.key.bearer(&self.address).map_err(UploadError::NoAnswer)
     }
 
     fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, UploadError> {

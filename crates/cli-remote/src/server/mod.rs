@@ -10,6 +10,7 @@ pub mod body;
 pub mod http;
 pub mod ingest;
 pub mod installation;
+pub mod job_token;
 pub mod read_api;
 pub mod sending;
 pub mod spool;

@@ -7,7 +7,7 @@ use crate::{
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
-    settings::ChatEvent,
+    settings::{ChatEvent, FlakeBudget},
     signature::Classifier,
     timestamp::Timestamp,
     verdict::Judge,
@@ -243,6 +243,8 @@ pub struct ProjectChange {
     pub pr_comments: Option<bool>,
     /// Whether names are stored without the parts that change from run to run.
     pub stable_names: Option<bool>,
+    /// The new flake budget, or none to remove it.
+    pub flake_budget: Option<Option<FlakeBudget>>,
 }
 
 /// The progress of pruning.

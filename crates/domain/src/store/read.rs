@@ -9,13 +9,15 @@ use crate::{
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
     execution::TestOutcome,
+    fix::StoredFix,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
-    id::{KeyId, ProjectId, RunId, SessionId},
+    id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
     period::Period,
+    plan::Plan,
     project::{Caller, Project, ProjectEntry},
     recording::{Recording, RunContext},
     rules::RecordingRules,
@@ -30,13 +32,19 @@ use crate::{
     test_names::TestNames,
     timestamp::Timestamp,
     timing::Timings,
-    verdict::TestVerdict,
+    verdict::{TestVerdict, VerdictStatus},
 };
 
 /// The rows that the check of a request with a read key needs.
 pub trait ReadKeys: Send + Sync {
     /// The read key of this hash in any state. It does not find ingest keys.
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
+
+    /// The plan of an organization, unless it was deleted.
+    fn plan(&self, organization: OrganizationId) -> Result<Option<Plan>, StoreError>;
+
+    /// The organization of this name.
+    fn organization_named(&self, name: &str) -> Result<Option<OrganizationId>, StoreError>;
 
     /// Records the use of a key on the day of `now`.
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError>;
@@ -47,11 +55,11 @@ pub trait ReadKeys: Send + Sync {
 
 /// The sessions of the pages that ended before their time. Processes share them.
 pub trait EndedSessions: Send + Sync {
-    /// Ends a session of a key. It is forgotten after `expires_at`, when it cannot be used anyway.
+    /// Ends a session, of a key if it has one. It is forgotten after `expires_at`, when it cannot be used anyway.
     fn end_session(
         &self,
         session: SessionId,
-        key: KeyId,
+        key: Option<KeyId>,
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError>;
@@ -68,8 +76,11 @@ pub trait Store: ReadKeys {
     /// The current numbers of connections. It does not wait for one.
     fn connections(&self) -> Connections;
 
-    /// The reads of data by the node that answered: the primary first, then each standby that was ever connected to.
-    fn reads_by_node(&self) -> Vec<NodeReads>;
+    /// The number of reads of data that the primary and the standbys answered since the start of this process.
+    fn reads_by_node(&self) -> [(&'static str, u64); 2];
+
+    /// The figures of the projects of all organizations that were judged last, at most 100, for the operators' metrics.
+    fn judged_figures(&self) -> Result<Vec<ProjectFigures>, StoreError>;
 
     /// The caller's projects, oldest first.
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError>;
@@ -155,6 +166,10 @@ pub trait Store: ReadKeys {
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;
 
+    /// The stored fixes of a test, the newest first.
+    fn fixes(&self, project: &Project, test: &TestSelector)
+    -> Result<TestLookup<Vec<StoredFix>>, StoreError>;
+
     /// An error signature over a period, or over everything visible if it did not occur in the period.
     fn signature(
         &self,
@@ -237,6 +252,14 @@ pub type ComputeShared<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<SharedValue,
 pub trait Snapshot {
     /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
+
+    /// Passes the runs that started within `from..=to` to `each`, oldest first, each with the milliseconds from its start
+    /// to its end if a report has them. The memory does not depend on their number.
+    fn each_run(
+        &mut self,
+        window: (Timestamp, Timestamp),
+        each: &mut dyn FnMut(RunObservations, Option<u64>),
+    ) -> Result<(), StoreError>;
 
     /// A value computed from the runs that started within `from..=to`. A store may return the value that another
     /// request computed for the same key from the same runs. [`shared`] gives it its type.
@@ -394,6 +417,25 @@ pub struct RecognisedOutcome {
     pub own: TestOutcome,
 }
 
+/// The figures of a project's last judgement, over the engine's window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFigures {
+    /// The project.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The tests by verdict.
+    pub tests: [(VerdictStatus, i64); 5],
+    /// The runs.
+    pub runs: i64,
+    /// Those of them that failed.
+    pub failed_runs: i64,
+    /// Milliseconds of failed attempts of the flaky tests.
+    pub flaky_lost_ms: i64,
+    /// Whether the flake budget is exceeded; false without one.
+    pub is_budget_exceeded: bool,
+}
+
 /// The numbers of a store's connections, for its operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Connections {
@@ -403,17 +445,6 @@ pub struct Connections {
     pub idle: u32,
     /// The limit.
     pub most: u32,
-}
-
-/// The reads that one node of the store answered, for its operators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeReads {
-    /// `primary`, or the address of a standby.
-    pub node: String,
-    /// The number of reads that it answered since the start of this process.
-    pub reads: u64,
-    /// Open connections for reads from a standby; none for the primary.
-    pub standby_connections: Option<u32>,
 }
 
 /// Identifies the result of a test in a run.

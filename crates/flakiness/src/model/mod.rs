@@ -117,6 +117,29 @@ const INFORMATIVE_EXECUTIONS: u32 = 1_000;
 /// The number of further failures in a run from which more of them do not change the likelihood.
 const INFORMATIVE_RETRIES: u32 = 2;
 
+/// The main constants of the model by name.
+pub(crate) fn constants() -> Vec<(&'static str, Vec<f64>)> {
+    vec![
+        ("rates", RATES.to_vec()),
+        ("weights", WEIGHTS.to_vec()),
+        ("weightsOnVariant", WEIGHTS_ON_VARIANT.to_vec()),
+        ("touchyShare", vec![TOUCHY_SHARE]),
+        ("firstStable", vec![FIRST_STABLE]),
+        ("inherited", vec![INHERITED]),
+        ("sameRevisionMends", vec![SAME_REVISION_MENDS]),
+        (
+            "sameRevisionBreaks",
+            vec![SAME_REVISION_BREAKS.0, SAME_REVISION_BREAKS.1],
+        ),
+        ("branchesMend", vec![BRANCHES_MEND]),
+        ("sibling", vec![SIBLING]),
+        ("merged", vec![MERGED]),
+        ("caught", vec![CAUGHT]),
+        ("brokenPasses", vec![BROKEN_PASSES]),
+        ("retryFails", vec![RETRY_FAILS, RETRY_FAILS_AT_MOST]),
+    ]
+}
+
 /// The outcome of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {

@@ -14,7 +14,7 @@ pub const GOOD_BELOW: f64 = 0.05;
 /// The probability with which a rate is below or above it.
 const SURE: f64 = 0.9;
 /// The correlation of neighbouring repetitions: (.42 - .05) / (1 - .05), measured in docs/reruns.md.
-const CORRELATION: f64 = 0.39;
+pub(super) const CORRELATION: f64 = 0.39;
 /// The probability that a flake also occurs alone, by failures, measured in docs/reruns.md.
 const OCCURS_ALONE: f64 = 0.26;
 /// The largest number of repetitions of one test.

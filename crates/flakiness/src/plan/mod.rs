@@ -3,4 +3,5 @@
 
 pub mod bisection;
 pub mod burn_in;
+pub mod fix;
 pub mod reruns;

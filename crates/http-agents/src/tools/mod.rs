@@ -4,6 +4,7 @@ mod call;
 mod errors;
 mod explain_failures;
 mod explain_test;
+mod fix;
 mod flaky;
 mod project;
 mod runs;
@@ -27,7 +28,7 @@ pub(crate) struct ToolEntry {
 }
 
 /// All tools in the order of the list.
-pub(crate) const TOOLS: [ToolEntry; 7] = [
+pub(crate) const TOOLS: [ToolEntry; 9] = [
     ToolEntry {
         name: "explain_failures",
         description: "Explains the failures of a CI run, or of a run on your machine: for each failed test the probable \
@@ -59,6 +60,20 @@ pub(crate) const TOOLS: [ToolEntry; 7] = [
         properties: flaky::properties,
         required: &[],
         answer: flaky::answer,
+    },
+    ToolEntry {
+        name: "next_flake",
+        description: "The flaky test to fix next: the one that costs the most time, and what proves a fix.",
+        properties: fix::next_properties,
+        required: &[],
+        answer: fix::next,
+    },
+    ToolEntry {
+        name: "check_fix",
+        description: "Is a flaky test fixed? What proves it, the command for that, and what it showed so far.",
+        properties: fix::check_properties,
+        required: &["test"],
+        answer: fix::check,
     },
     ToolEntry {
         name: "list_tests",

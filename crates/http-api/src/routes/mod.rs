@@ -6,9 +6,12 @@ mod changes;
 mod commits;
 mod durations;
 mod failures;
+mod fix;
 mod flaky;
+mod health;
 mod history;
 mod projects;
+mod proof;
 mod runs;
 mod settings;
 mod signatures;
@@ -48,7 +51,10 @@ pub const ROUTES: &[Route] = &[
     test_list::LIST,
     history::LIST,
     verdict::STATUS,
+    fix::SHOW,
+    proof::SHOW,
     flaky::LIST,
+    health::SHOW,
     settings::SHOW,
     branches::LIST,
     timings::LIST,

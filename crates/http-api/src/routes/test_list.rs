@@ -62,7 +62,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         per_page: parameters.per_page()?,
     };
     let project = call.project()?;
-    let judge = |history: &_| call.judge_all(history);
+    let judge = |history: &_| call.judge_all(history, call.now);
     let list = test_list(call.store, judge, &project, &query, call.now)?;
     if call.wants_csv {
         let lines = list.tests.iter().map(Line::of);

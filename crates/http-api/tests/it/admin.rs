@@ -7,6 +7,7 @@ use actix_web::http::Method;
 use crate::api::Api;
 
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
+const PROJECTS: &str = include_str!("../../../../docs/monitoring/test-health-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yaml");
 
 #[actix_web::test]
@@ -73,9 +74,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 #[actix_web::test]
 async fn the_dashboard_shows_every_metric_and_names_no_other_and_so_do_the_alerts() {
     let metrics = metrics().await;
-    let mut existing = names(&metrics);
-    // A unit test has it: only a server with a standby shows it.
-    existing.insert("assay_database_standby_connections");
+    let existing = names(&metrics);
     for (file, text) in [("dashboard", DASHBOARD), ("alerts", ALERTS)] {
         let named = names(text);
         assert!(named.len() >= 5, "{file}: {named:?}");
@@ -93,6 +92,35 @@ async fn the_dashboard_shows_every_metric_and_names_no_other_and_so_do_the_alert
             "no panel shows {family}"
         );
     }
+}
+
+#[actix_web::test]
+async fn the_figures_of_projects_are_those_of_the_last_judgement_and_the_dashboard_shows_them() {
+    let api = Api::new();
+    // A project that was never judged has none.
+    let empty = api.get_as_operator("/metrics/projects", &[]).await.text();
+    assert!(!empty.contains(&api.project), "{empty}");
+    api.database
+        .execute("UPDATE project SET health = '{1,2,3,4,5,60,7,8000}', evaluated_at = now()");
+    let text = api.get_as_operator("/metrics/projects", &[]).await.text();
+    let project = format!("project_id=\"{}\",project=\"shop\"", api.project);
+    for (name, more, value) in [
+        ("tests", ",verdict=\"broken\"", 1),
+        ("tests", ",verdict=\"failing\"", 2),
+        ("tests", ",verdict=\"flaky\"", 3),
+        ("tests", ",verdict=\"healthy\"", 4),
+        ("tests", ",verdict=\"insufficient_data\"", 5),
+        ("runs", "", 60),
+        ("failed_runs", "", 7),
+        ("flaky_lost_seconds", "", 8),
+        ("flake_budget_exceeded", "", 0),
+    ] {
+        let line = format!("assay_project_{name}{{{project}{more}}} {value}\n");
+        assert!(text.contains(&line), "{line} is missing in:\n{text}");
+    }
+    assert_eq!(names(PROJECTS), names(&text));
+    let api = api.without_database();
+    assert_eq!(api.get_as_operator("/metrics/projects", &[]).await.status, 503);
 }
 
 #[actix_web::test]

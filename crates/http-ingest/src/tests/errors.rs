@@ -3,6 +3,7 @@
 use assay_access::check::Refusal;
 use assay_domain::{
     decision::DecisionError,
+    fix::FixError,
     rules::RuleViolation,
     store::{RecordError, StoreError},
     timestamp::Timestamp,
@@ -29,6 +30,14 @@ fn of_keys() -> Vec<Described> {
         (
             refused(Refusal::WrongKeyType),
             "An organization's read key was used.",
+        ),
+        (
+            refused(Refusal::InvalidToken("")),
+            "The token of a CI job is not valid, or no project trusts such a job.",
+        ),
+        (
+            Problem::IssuerSilent.into(),
+            "The issuer of the token does not answer; send the request again.",
         ),
         (refused(Refusal::KeyRevoked), "The key was revoked."),
         (refused(Refusal::KeyExpired), "The key has expired."),
@@ -104,6 +113,9 @@ fn of_reports() -> Vec<Described> {
         run_number: 1,
         test_name: String::new(),
     };
+    let unknown_test_of_fix = FixError::NoTest {
+        test_name: String::new(),
+    };
     vec![
         (
             broken.into(),
@@ -135,6 +147,7 @@ fn of_reports() -> Vec<Described> {
             "The project has no such run, the run no such shard, or none of its uploads is recorded.",
         ),
         (unknown_test.into(), "The run has no result of an excused test."),
+        (unknown_test_of_fix.into(), "The project has no such test."),
     ]
 }
 

@@ -3,10 +3,10 @@
 mod attempts;
 mod commit;
 mod decisions;
-mod durations;
 mod error_signature;
 mod errors;
 mod first_run;
+mod health;
 mod overview;
 pub(crate) mod parts;
 mod projects;
@@ -64,8 +64,8 @@ pub(crate) static PAGES: [PageRoute; 12] = [
         render: test::render,
     },
     PageRoute {
-        path: "/p/{project}/durations",
-        render: durations::render,
+        path: "/p/{project}/health",
+        render: health::render,
     },
     PageRoute {
         path: "/p/{project}/errors",

@@ -1,9 +1,6 @@
 //! `/p/{id}`: the problems of a project.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use assay_answers::{
     owners::Owners,
@@ -26,7 +23,7 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
 };
 use assay_markup::{
-    chart::{self, PeriodBar, RunBar},
+    chart::{self, RunBar},
     reading, strip, tile, tile_link, words,
 };
 use maud::{Markup, html};
@@ -47,7 +44,7 @@ use crate::{
 const TESTS: usize = 10;
 /// Most runs in the chart.
 const RUNS: usize = 40;
-/// Days in the charts of failed runs and lost time.
+/// Days of the tests.
 const DAYS: i64 = ENGINE_WINDOW_DAYS;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -79,7 +76,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         stable,
         owners,
     } = &*tests;
-    let days = Daily::of(&history, view.now);
     let id = project.id;
     let list = |group: &Group, heading: &str| {
         let rows = rows::rows(id, &history, (stable, owners), &group.worst(), view.now);
@@ -99,10 +95,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (broken.tile(id, "broken", "their code fails, run after run"))
             (failing.tile(id, "failing now", "the newest runs failed, the cause is open"))
             (flaky.tile(id, "flaky", "fail although the code is good"))
-            (tile("lost", &words::duration(days.lost_this_week), "lost in 7 days", &format!("in failed attempts; {} in the 7 days before", words::duration(days.lost_the_week_before))))
         }
         (run_chart(id, &runs))
-        div.panels { (days.failed_runs()) (days.lost()) }
         (list(broken, "Broken"))
         (list(failing, "Failing now"))
         (list(flaky, "Flaky, by time lost"))
@@ -325,110 +319,6 @@ fn about(run: &RunRow) -> String {
         run.counts.recovered,
         words::count(usize::try_from(run.counts.total).unwrap_or(usize::MAX), "test"),
     )
-}
-
-/// The failed runs and the lost time of each day in UTC.
-struct Daily {
-    /// By the number of days before today: runs with a failed test, and all runs.
-    runs: BTreeMap<i64, (usize, usize)>,
-    /// By the number of days before today: lost milliseconds.
-    lost: BTreeMap<i64, u64>,
-    lost_this_week: u64,
-    lost_the_week_before: u64,
-    now: Timestamp,
-}
-
-impl Daily {
-    fn of(history: &History, now: Timestamp) -> Self {
-        let mut daily = Self {
-            runs: BTreeMap::new(),
-            lost: BTreeMap::new(),
-            lost_this_week: 0,
-            lost_the_week_before: 0,
-            now,
-        };
-        let mut failed_runs: BTreeSet<i32> = BTreeSet::new();
-        let mut all: BTreeMap<i32, i64> = BTreeMap::new();
-        let week_ago = now.plus_days(-7);
-        for run in &history.runs {
-            let days_ago = now.day() - run.run.started_at.day();
-            all.insert(run.run.number, days_ago);
-            if run.failures.iter().any(|failure| !failure.recovered) {
-                failed_runs.insert(run.run.number);
-            }
-            let lost: u64 = run.failures.iter().filter_map(|failure| failure.lost_ms).sum();
-            *daily.lost.entry(days_ago).or_default() += lost;
-            if run.run.started_at > week_ago {
-                daily.lost_this_week += lost;
-            } else {
-                daily.lost_the_week_before += lost;
-            }
-        }
-        for (number, days_ago) in all {
-            let (failed_runs_of_day, runs) = daily.runs.entry(days_ago).or_default();
-            *runs += 1;
-            *failed_runs_of_day += usize::from(failed_runs.contains(&number));
-        }
-        daily
-    }
-
-    /// A chart of one figure per day, oldest first.
-    fn chart(
-        &self,
-        heading: &str,
-        summary: &str,
-        class: &'static str,
-        bar: impl Fn(i64) -> (f64, String),
-    ) -> Markup {
-        // The window begins within a day, so it touches one calendar day more than its length.
-        let bars: Vec<PeriodBar> = (0..=DAYS)
-            .rev()
-            .map(|days_ago| {
-                let (value, words) = bar(days_ago);
-                PeriodBar {
-                    about: format!("{}: {words}", words::day(self.now.plus_days(-days_ago))),
-                    value,
-                    class,
-                }
-            })
-            .collect();
-        html! {
-            figure.panel {
-                figcaption { b { (heading) } span { (summary) } }
-                (chart::periods(&bars, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(-DAYS)), "today"]))
-            }
-        }
-    }
-
-    fn failed_runs(&self) -> Markup {
-        let (failed_runs, runs) = self
-            .runs
-            .values()
-            .fold((0, 0), |(failed, all), (failed_of_day, all_of_day)| {
-                (failed + failed_of_day, all + all_of_day)
-            });
-        let summary = format!(
-            "{failed_runs} of {} with a failed test",
-            words::count(runs, "run")
-        );
-        self.chart("Failed runs a day", &summary, "failed", |days_ago| {
-            let (failed_runs, runs) = self.runs.get(&days_ago).copied().unwrap_or_default();
-            let value = u32::try_from(failed_runs).unwrap_or(u32::MAX);
-            (
-                f64::from(value),
-                format!("{failed_runs} of {}", words::count(runs, "run")),
-            )
-        })
-    }
-
-    fn lost(&self) -> Markup {
-        let summary = format!("{} in 7 days", words::duration(self.lost_this_week));
-        self.chart("Time lost a day", &summary, "recovered", |days_ago| {
-            let lost = self.lost.get(&days_ago).copied().unwrap_or_default();
-            let seconds = u32::try_from(lost / 1_000).unwrap_or(u32::MAX);
-            (f64::from(seconds), words::duration(lost))
-        })
-    }
 }
 
 fn new_errors(project: ProjectId, signatures: &[NewSignature], now: Timestamp) -> Markup {

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use assay_answers::{owners::owners, stable_branch::StableBranchState};
+use assay_answers::{
+    fix::{WatchedFix, fix_status},
+    owners::owners,
+    stable_branch::StableBranchState,
+};
 use assay_domain::{
+    fix::FixState,
     history::{Occurrence, TestHistory},
     id::{ProjectId, RunId},
     outcomes::{Outcome, variant_name},
@@ -51,6 +56,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let owned = in_snapshot(view.store, &project, |snapshot| {
         Ok(owners(snapshot, view.now)?.of(test.file_path.as_deref()))
     })?;
+    let fixed = single_test(fix_status(
+        view.store,
+        view.engine,
+        &project,
+        &selector,
+        view.now,
+    )?)?
+    .fixes;
     let days = period.days.count().to_string();
     let body = html! {
         h1 { (name::heading(&test.name, test.file_path.as_deref())) }
@@ -78,6 +91,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 (durations(&history.occurrences))
             }
         }
+        (fixes(project.id, &fixed, view.now))
         (errors(project.id, &signatures, view.now))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
@@ -88,6 +102,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         api: vec![
             links::with_query(&route, &[("days", Some(days.as_str())), file]),
             links::with_query(&format!("{route}/status"), &[file]),
+            links::with_query(&format!("{route}/fix"), &[file]),
+            links::with_query(&format!("{route}/proof"), &[file]),
         ],
         project: Some(project),
         tab: Tab::Tests,
@@ -154,6 +170,11 @@ fn verdict(
         div.box {
             (figures::metrics(&verdict.figures, verdict.last.as_ref().map(|(_, last)| (last.status, last.started_at))))
             p.sub { "Judged " (when(verdict.evaluated_at, view.now)) "." }
+            details {
+                summary { "Recompute" }
+                p { "The runs, the constants and the answer as one file, which is computed again without this server:" }
+                pre { "assay proof --project " (project) " --test " (shell_word(&history.test.name)) " > proof.json\nassay proof check proof.json" }
+            }
         }
         @if !verdict.failing_on.is_empty() {
             p.facts {
@@ -237,6 +258,49 @@ fn outcome(occurrence: &Occurrence) -> Outcome {
         Outcome::Recovered
     } else {
         Outcome::Passed
+    }
+}
+
+/// A word of a shell.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The reported fixes, and what the stable branch shows of them.
+fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
+    html! {
+        @if !fixes.is_empty() {
+            section aria-labelledby="fixes" {
+                h2 #fixes { "Fixes" }
+                ol.rows {
+                    @for watched in fixes {
+                        li.row {
+                            div.card {
+                                p { b { (fix_in_words(watched)) } }
+                                p.facts {
+                                    span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
+                                    span { (when(watched.fix.stored_at, now)) }
+                                    @if let Some(check) = &watched.fix.check { span { (check.outcome) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
+                                    @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn fix_in_words(watched: &WatchedFix) -> String {
+    let builds = format!("{} of {} clean builds", watched.clean_runs, watched.runs_needed);
+    match watched.state {
+        FixState::Unproved => "Not proved".to_owned(),
+        FixState::Waiting => "Waits for the stable branch".to_owned(),
+        FixState::Watching => format!("Watched: {builds}"),
+        FixState::Held => format!("Held: {builds}"),
+        FixState::DidNotHold => format!("Did not hold: failed after {builds}"),
+        FixState::FailsDifferently => format!("Fails with another error after {builds}"),
     }
 }
 

@@ -42,6 +42,14 @@ impl ReadKeys for Keys {
         Ok(key)
     }
 
+    fn plan(&self, _: OrganizationId) -> Result<Option<Plan>, StoreError> {
+        unreachable!()
+    }
+
+    fn organization_named(&self, _: &str) -> Result<Option<OrganizationId>, StoreError> {
+        unreachable!()
+    }
+
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
         self.0.lock().unwrap().uses += 1;
         Ok(())
@@ -57,6 +65,7 @@ fn reception() -> (ReadReception, Arc<Keys>, String) {
     let (secret, new) = mint(KeyKind::Read, NOW);
     let key = StoredKey {
         id: new.id,
+        is_person: false,
         organization: OrganizationId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap()),
         plan: Plan::Pro,
         expires_at: NOW.plus_days(30),

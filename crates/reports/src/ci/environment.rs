@@ -37,14 +37,19 @@ pub struct CiContext {
 /// Reads the variables of one environment into a context.
 pub(super) struct EnvironmentReader<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,
+    pub(super) event_file: &'a dyn Fn(&str) -> Option<Vec<u8>>,
     pub(super) detected: CiContext,
     pub(super) run_id: Option<String>,
 }
 
 impl<'a> EnvironmentReader<'a> {
-    pub(super) fn new(var: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(
+        var: &'a dyn Fn(&str) -> Option<String>,
+        event_file: &'a dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Self {
         Self {
             var,
+            event_file,
             detected: CiContext::default(),
             run_id: None,
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::environment::EnvironmentReader;
 use crate::text;
 
-pub(super) fn read(reader: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {
+pub(super) fn read(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]);
     reader.commit(&["GITHUB_SHA"]);
     reader.run(&["GITHUB_RUN_ID"]);
@@ -24,7 +24,7 @@ pub(super) fn read(reader: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str)
     }
     let event = reader
         .get("GITHUB_EVENT_PATH")
-        .and_then(|path| event_file(&path))
+        .and_then(|path| (reader.event_file)(&path))
         .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     if let Some(event) = event {
         from_event(reader, &event);

@@ -22,35 +22,31 @@ pub fn detect(
     var: &dyn Fn(&str) -> Option<String>,
     event_file: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> CiContext {
-    let mut reader = EnvironmentReader::new(var);
+    let mut reader = EnvironmentReader::new(var, event_file);
     let is_set = |name: &str| var(name).is_some_and(|value| !matches!(value.trim(), "" | "false" | "0"));
-    if is_set("GITHUB_ACTIONS") {
-        reader.begin(CiProvider::GithubActions, "GITHUB_ACTIONS");
-        github::read(&mut reader, event_file);
-    } else if is_set("GITLAB_CI") {
-        reader.begin(CiProvider::GitlabCi, "GITLAB_CI");
-        gitlab_azure::gitlab(&mut reader);
-    } else if is_set("CIRCLECI") {
-        reader.begin(CiProvider::Circleci, "CIRCLECI");
-        buildkite_circle::circle(&mut reader);
-    } else if is_set("BUILDKITE") {
-        reader.begin(CiProvider::Buildkite, "BUILDKITE");
-        buildkite_circle::buildkite(&mut reader);
-    } else if is_set("TF_BUILD") {
-        reader.begin(CiProvider::AzurePipelines, "TF_BUILD");
-        gitlab_azure::azure(&mut reader);
-    } else if is_set("BITBUCKET_BUILD_NUMBER") {
-        reader.begin(CiProvider::BitbucketPipelines, "BITBUCKET_BUILD_NUMBER");
-        others::bitbucket(&mut reader);
-    } else if is_set("TEAMCITY_VERSION") {
-        reader.begin(CiProvider::Teamcity, "TEAMCITY_VERSION");
-        others::teamcity(&mut reader);
-    } else if is_set("JENKINS_URL") {
-        reader.begin(CiProvider::Jenkins, "JENKINS_URL");
-        others::jenkins(&mut reader);
-    } else if is_set("CI") {
-        // The service is unknown, so its variables are not read.
-        reader.begin(CiProvider::Other, "CI");
+    if let Some((variable, provider, read)) = SERVICES.iter().find(|(variable, ..)| is_set(variable)) {
+        reader.begin(*provider, variable);
+        read(&mut reader);
     }
     reader.finish()
 }
+
+/// A CI service: the variable that it sets, and the reader of its other variables.
+type Service = (&'static str, CiProvider, fn(&mut EnvironmentReader<'_>));
+
+const SERVICES: &[Service] = &[
+    ("GITHUB_ACTIONS", CiProvider::GithubActions, github::read),
+    ("GITLAB_CI", CiProvider::GitlabCi, gitlab_azure::gitlab),
+    ("CIRCLECI", CiProvider::Circleci, buildkite_circle::circle),
+    ("BUILDKITE", CiProvider::Buildkite, buildkite_circle::buildkite),
+    ("TF_BUILD", CiProvider::AzurePipelines, gitlab_azure::azure),
+    (
+        "BITBUCKET_BUILD_NUMBER",
+        CiProvider::BitbucketPipelines,
+        others::bitbucket,
+    ),
+    ("TEAMCITY_VERSION", CiProvider::Teamcity, others::teamcity),
+    ("JENKINS_URL", CiProvider::Jenkins, others::jenkins),
+    // The service is unknown, so its variables are not read.
+    ("CI", CiProvider::Other, |_| {}),
+];

@@ -19,19 +19,15 @@ use crate::{
     failure, hooks,
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome,
+    memory, outcome,
     report::{Format, ReadError, Report},
-    retries::{RepeatedResult, Retries, Tool},
+    retries::{RepeatedResult, Retries, Tool, failed},
     text, time,
 };
 
 /// The report of one run or shard.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "CTRF",
-        key: "results",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("CTRF", "results").with_lists("tests");
     let parsed = json::parse::<File>(input, shape)?;
     let results = parsed.value.results.unwrap_or_default();
     let dialect = Dialect::of(results.tool.as_ref().and_then(|tool| tool.name.as_deref()));
@@ -58,15 +54,14 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             }
         }
         let name = name(input, test, dialect);
-        let is_failed = attempts.last().is_some_and(|last| last.status.is_failure());
-        if is_failed && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
+        if failed(&attempts) && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
             continue;
         }
         if dialect == Dialect::JunitToCtrf {
             let suite = suites.len();
             let suite = *suites.entry(test.suite.parts()).or_insert(suite);
             let result = RepeatedResult::of_test(name.into(), attempts);
-            retries.add(Tool::TestRetry, suite, 0, result);
+            retries.add(Tool::JunitToCtrf, suite, 0, result);
         } else {
             tests.add(name, attempts);
         }
@@ -78,7 +73,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     if parsed.cut_at.is_none() {
         report.check_header(
             input.name,
-            results.summary.as_ref().and_then(|summary| summary.failed),
+            results.summary.as_ref().and_then(|summary| *summary.failed),
         );
     }
     if dialect == Dialect::Vitest {
@@ -152,14 +147,9 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
         .iter()
         .map(String::as_str)
         .chain(std::iter::once(own.unwrap_or(title)));
-    let file_path = test
-        .file_path
-        .as_deref()
-        .filter(|path| !path.trim().is_empty())
-        .map(|path| input.stored_path(path));
     TestName {
         name: text::joined(parts),
-        file_path,
+        file_path: test.file_path.as_deref().and_then(|path| input.stored_file(path)),
     }
 }
 
@@ -178,24 +168,11 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
         .collect();
     if attempts.is_empty() && !last.status.is_skip() {
         // Most reporters write only the number of retries. Only a failed test is retried.
-        let retries = test
-            .retries
-            .and_then(time::duration_ms)
-            .and_then(|count| usize::try_from(count).ok());
+        let retries = test.retries.and_then(time::counted_attempts);
         let flaky = test.flaky == Some(true) && last.status == AttemptStatus::Passed;
-        let count = retries
-            .unwrap_or(0)
-            .max(usize::from(flaky))
-            .min(limits::COUNTED_ATTEMPTS);
-        let failed = Attempt {
-            status: AttemptStatus::Failed,
-            duration_ms: None,
-            started_at: None,
-            browser: browser.clone(),
-            skip_reason: None,
-            output: None,
-            errors: Vec::new(),
-        };
+        let count = retries.unwrap_or(0).max(usize::from(flaky));
+        let mut failed = failure::as_reported(AttemptStatus::Failed, Vec::new(), None, None);
+        failed.browser.clone_from(browser);
         attempts.resize(count, failed);
     }
     attempts.push(last);
@@ -211,26 +188,19 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
     let status = status(input, test, error.as_ref());
     let may_have_error = status.is_failure() || status == AttemptStatus::Interrupted;
     let start = test.start.and_then(time::from_epoch);
-    let mut attempt = Attempt {
-        status,
-        duration_ms: test
-            .duration
-            .and_then(time::duration_ms)
-            .or_else(|| milliseconds_between(start, test.stop)),
-        started_at: start,
-        browser: browser.clone(),
-        errors: error.into_iter().filter(|_| may_have_error).collect(),
-        skip_reason: None,
-        output: None,
-    }
-    .skipped_because(test.message.as_deref().and_then(text::skip_reason));
+    let duration = test.duration.and_then(time::duration_ms);
+    let duration = duration.or_else(|| milliseconds_between(start, *test.stop));
+    let errors = error.into_iter().filter(|_| may_have_error).collect();
+    let mut attempt = failure::as_reported(status, errors, duration, start)
+        .skipped_because(test.message.as_deref().and_then(text::skip_reason));
+    attempt.browser.clone_from(browser);
     let mut collected = Collected::default();
     for file in test.attachments.iter() {
         let (name, kind) = (file.name.as_deref(), file.content_type.as_deref());
         collected.file(input, name, kind, file.path.as_deref());
     }
     for line in test.stdout.iter() {
-        collected.print(line);
+        collected.print(line.as_deref().unwrap_or_default());
         collected.print("\n");
     }
     collected.give_to(&mut attempt);

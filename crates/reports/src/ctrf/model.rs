@@ -1,14 +1,12 @@
 //! CTRF's fields, all optional.
 
-use std::fmt;
-
 use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    Deserialize,
+    de::{IgnoredAny, SeqAccess},
 };
 
 use crate::{
-    json::{self, RareList},
+    json::{self, OfAnyJson},
     memory,
 };
 
@@ -16,8 +14,7 @@ use crate::{
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct File {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) run_id: Option<String>,
+    pub(super) run_id: json::Text,
     pub(super) results: Option<Results>,
     /// Older reporters put it here.
     pub(super) environment: Option<Environment>,
@@ -28,96 +25,67 @@ pub(super) struct File {
 pub(super) struct Results {
     pub(super) tool: Option<Tool>,
     pub(super) summary: Option<Summary>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) tests: Vec<Test>,
+    pub(super) tests: json::List<Test>,
     pub(super) environment: Option<Environment>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tool {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) name: Option<String>,
+    pub(super) name: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Summary {
-    #[serde(deserialize_with = "json::number")]
-    pub(super) start: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) stop: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) failed: Option<f64>,
+    pub(super) start: json::Number,
+    pub(super) stop: json::Number,
+    pub(super) failed: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Environment {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) branch_name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) commit: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) build_url: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) shard_id: Option<String>,
+    pub(super) branch_name: json::Text,
+    pub(super) commit: json::Text,
+    pub(super) build_url: json::Text,
+    pub(super) shard_id: json::Text,
 }
 
 /// A test with its final attempt, or an earlier attempt, which has only the fields of an attempt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Test {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) name: Option<String>,
-    pub(super) suite: Suite,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) file_path: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) browser: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) retries: Option<f64>,
-    #[serde(deserialize_with = "json::flag")]
-    pub(super) flaky: Option<bool>,
+    pub(super) name: json::Text,
+    pub(super) suite: json::Lenient<Suite>,
+    pub(super) file_path: json::Text,
+    pub(super) browser: json::Text,
+    pub(super) retries: json::Number,
+    pub(super) flaky: json::Flag,
     /// The attempts before the final one.
-    #[serde(deserialize_with = "json::list")]
-    pub(super) retry_attempts: Vec<Test>,
+    pub(super) retry_attempts: json::List<Test>,
     /// The number of this attempt, from 1; set on earlier attempts only.
-    #[serde(deserialize_with = "json::number")]
-    pub(super) attempt: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) raw_status: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) duration: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) start: Option<f64>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) stop: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) message: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) trace: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) snippet: Option<String>,
-    #[serde(deserialize_with = "json::rare_list")]
-    pub(super) attachments: RareList<Attachment>,
+    pub(super) attempt: json::Number,
+    pub(super) status: json::Text,
+    pub(super) raw_status: json::Text,
+    pub(super) duration: json::Number,
+    pub(super) start: json::Number,
+    pub(super) stop: json::Number,
+    pub(super) message: json::Text,
+    pub(super) trace: json::Text,
+    pub(super) snippet: json::Text,
+    pub(super) attachments: json::RareList<Attachment>,
     /// Lines.
-    #[serde(deserialize_with = "json::rare_texts")]
-    pub(super) stdout: RareList<String>,
+    pub(super) stdout: json::RareList<json::Text>,
 }
 
 /// A file of a test.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Attachment {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) content_type: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) path: Option<String>,
+    pub(super) name: json::Text,
+    pub(super) content_type: json::Text,
+    pub(super) path: json::Text,
 }
 
 /// The titles around a test: a list in the schema, one text in most reporters.
@@ -130,60 +98,23 @@ impl Suite {
     }
 }
 
-impl<'de> Deserialize<'de> for Suite {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts;
-        impl<'de> Visitor<'de> for Parts {
-            type Value = Suite;
+impl<'de> OfAnyJson<'de> for Suite {
+    fn of_text(text: &str) -> Self {
+        let parts = text.split(" > ").filter(|part| !part.is_empty());
+        let parts: Vec<String> = parts.map(str::to_owned).collect();
+        memory::charge(parts.len().saturating_mul(2 * size_of::<String>()));
+        memory::hold(text.len());
+        Self(parts)
+    }
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a suite")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Suite, E> {
-                let parts = text.split(" > ").filter(|part| !part.is_empty());
-                let parts: Vec<String> = parts.map(str::to_owned).collect();
-                memory::charge(parts.len().saturating_mul(2 * size_of::<String>()));
-                memory::hold(text.len());
-                Ok(Suite(parts))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Suite, A::Error> {
-                let mut parts = Vec::new();
-                while let Some(serde_json::Value::String(part)) = elements.next_element()? {
-                    memory::reserve::<String, A::Error>()?;
-                    memory::hold(part.len());
-                    parts.push(part);
-                }
-                while elements.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Suite(parts))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Suite::default())
-            }
-
-            fn visit_unit<E>(self) -> Result<Suite, E> {
-                Ok(Suite::default())
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<Suite, E> {
-                Ok(Suite::default())
-            }
-
-            fn visit_f64<E>(self, _: f64) -> Result<Suite, E> {
-                Ok(Suite::default())
-            }
-
-            fn visit_i64<E>(self, _: i64) -> Result<Suite, E> {
-                Ok(Suite::default())
-            }
-
-            fn visit_u64<E>(self, _: u64) -> Result<Suite, E> {
-                Ok(Suite::default())
-            }
+    fn of_list<A: SeqAccess<'de>>(mut elements: A) -> Result<Self, A::Error> {
+        let mut parts = Vec::new();
+        while let Some(serde_json::Value::String(part)) = elements.next_element()? {
+            memory::reserve::<String, A::Error>()?;
+            memory::hold(part.len());
+            parts.push(part);
         }
-        deserializer.deserialize_any(Parts)
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self(parts))
     }
 }

@@ -9,10 +9,8 @@ use std::collections::HashMap;
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
-    recording::RunContext,
     run::RunState,
     set_up,
-    test::TestName,
     timestamp::Timestamp,
 };
 
@@ -22,7 +20,7 @@ pub(crate) use self::{
     test::{is_goexit, is_timeout},
 };
 use crate::{
-    collect::Collector,
+    collect::{Collector, without_file},
     failure as failures,
     input::Input,
     limits, memory,
@@ -186,20 +184,14 @@ impl GoReader {
                 // A package that runs and fails without a failed test fails in TestMain.
                 if failure.build.is_none() {
                     let errors = self.errors.last().cloned().into_iter().collect();
-                    let set_up = TestName {
-                        name: text::joined([package.name(), set_up::NAME]),
-                        file_path: None,
-                    };
+                    let set_up = without_file(text::joined([package.name(), set_up::NAME]));
                     let attempt = failures::attempt(AttemptStatus::Failed, errors, None, None);
                     tests.add(set_up, vec![attempt]);
                 }
             }
             let (name, executed) = package.finish(input, is_rerun);
             for (test, executions) in executed {
-                let test = TestName {
-                    name: text::joined([&*name, &*test]),
-                    file_path: None,
-                };
+                let test = without_file(text::joined([&*name, &*test]));
                 for execution in executions {
                     tests.add(test.clone(), execution);
                 }
@@ -228,13 +220,8 @@ impl GoReader {
             ));
         }
         Report {
-            format: Format::Go,
-            context: RunContext::default(),
-            run_key: None,
-            shard: None,
             started_at: self.first,
             finished_at: self.last,
-            duration_ms: None,
             state: if self.cut_off || unfinished > 0 || is_cut_short {
                 RunState::Interrupted
             } else {
@@ -243,6 +230,7 @@ impl GoReader {
             errors: self.errors,
             tests: tests.finish(),
             warnings,
+            ..Report::empty(Format::Go)
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     output::{Output, failure_text},
     test::{Execution, Test, is_goexit, is_timeout, status_of},
 };
-use crate::{input::Input, limits, outcome, text};
+use crate::{input::Input, limits, outcome, retries::failed, text};
 
 /// A package with each run of its tests, in order.
 #[derive(Debug)]
@@ -141,10 +141,8 @@ impl Package {
                 match test_index.get(&name).and_then(|index| tests.get_mut(*index)) {
                     Some((_, earlier)) => {
                         for mut execution in executions {
-                            let failed = |earlier: &&mut Vec<Attempt>| {
-                                earlier.last().is_some_and(|last| last.status.is_failure())
-                            };
-                            match earlier.iter_mut().rfind(failed).filter(|_| is_rerun) {
+                            let last_failed = earlier.iter_mut().rfind(|earlier| failed(earlier));
+                            match last_failed.filter(|_| is_rerun) {
                                 Some(failed) => failed.append(&mut execution),
                                 None => earlier.push(execution),
                             }

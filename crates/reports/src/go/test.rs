@@ -9,7 +9,7 @@ use super::{
     event::Event,
     output::{Output, failure_text},
 };
-use crate::{input::Input, text, time};
+use crate::{failure, input::Input, text, time};
 
 /// A test.
 #[derive(Debug)]
@@ -93,15 +93,8 @@ impl Execution {
         if status.is_failure() {
             errors.extend(error(input, &self.output.text(), panic));
         }
-        Attempt {
-            status,
-            duration_ms: self.duration_ms,
-            started_at: self.started_at,
-            browser: None,
-            errors,
-            skip_reason: reason.as_deref().and_then(text::skip_reason),
-            output: None,
-        }
+        failure::as_reported(status, errors, self.duration_ms, self.started_at)
+            .skipped_because(reason.as_deref().and_then(text::skip_reason))
     }
 }
 

@@ -24,11 +24,7 @@ use crate::{
 
 /// The report of one run.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Jest JSON",
-        key: "testResults",
-        array_key: "testResults",
-    };
+    let shape = Shape::of_list("Jest JSON", "testResults");
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     // Only Jest counts these.
@@ -42,11 +38,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     for file in &run.test_results {
         report.widen(file.start_time.and_then(time::from_epoch), None);
         report.widen(file.end_time.and_then(time::from_epoch), None);
-        let file_path = file
-            .name
-            .as_deref()
-            .filter(|name| !name.trim().is_empty())
-            .map(|name| input.stored_path(name));
+        let file_path = file.name.as_deref().and_then(|name| input.stored_file(name));
         // jest-junit adds a nameless test for a file that failed to load. Other reporters then write it, too.
         let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
@@ -78,8 +70,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.tests = tests.finish();
     if parsed.cut_at.is_none() {
-        report.check_header(input.name, run.num_failed_tests);
-        let has_broken_file = run.num_runtime_error_test_suites > Some(0.0);
+        report.check_header(input.name, *run.num_failed_tests);
+        let has_broken_file = *run.num_runtime_error_test_suites > Some(0.0);
         report.check_summary(input.name, run.success == Some(false), "success: false");
         report.check_summary(input.name, has_broken_file, "a test file that does not load");
     }
@@ -104,44 +96,19 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
         column: None,
     });
     let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
-        error_of_message("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
+        failure::error_saying("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
     });
     error.location = error.location.or(whole);
     Some(error)
 }
 
-fn error_of_message(message: &str) -> ErrorDetail {
-    ErrorDetail {
-        message: Some(message.to_owned()),
-        ..ErrorDetail::default()
-    }
-}
-
 /// The status of the final attempt.
-enum FinalStatus {
-    Passed,
-    Failed,
-    NotRun,
-}
-
-fn final_status(input: &Input<'_>, test: &Assertion) -> FinalStatus {
-    match input.status(outcome::JEST, test.status.as_deref().unwrap_or_default()) {
-        AttemptStatus::Passed => FinalStatus::Passed,
-        AttemptStatus::Failed | AttemptStatus::TimedOut => FinalStatus::Failed,
-        AttemptStatus::Skipped | AttemptStatus::Interrupted => FinalStatus::NotRun,
-    }
+fn final_status(input: &Input<'_>, test: &Assertion) -> AttemptStatus {
+    input.status(outcome::JEST, test.status.as_deref().unwrap_or_default())
 }
 
 fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
-    Attempt {
-        status,
-        duration_ms: None,
-        started_at: None,
-        browser: None,
-        skip_reason: None,
-        output: None,
-        errors,
-    }
+    failure::as_reported(status, errors, None, None)
 }
 
 fn failed(errors: Vec<ErrorDetail>) -> Attempt {
@@ -174,9 +141,9 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
         })
         .collect();
     let last = match final_status(input, test) {
-        FinalStatus::Passed => attempt(AttemptStatus::Passed, Vec::new()),
-        FinalStatus::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
-        FinalStatus::Failed => {
+        AttemptStatus::Passed => attempt(AttemptStatus::Passed, Vec::new()),
+        AttemptStatus::Skipped | AttemptStatus::Interrupted => attempt(AttemptStatus::Skipped, Vec::new()),
+        AttemptStatus::Failed | AttemptStatus::TimedOut => {
             let sections = sections.of_test(test);
             let errors = test
                 .failure_messages
@@ -266,17 +233,19 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     let failed_attempts = vitest::attempts(errors).into_iter();
     let mut attempts: Vec<Attempt> = failed_attempts.map(vitest_failed).collect();
     match final_status(input, test) {
-        FinalStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
+        AttemptStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
         // The messages of a skipped test are its reasons, not errors.
-        FinalStatus::NotRun => {
+        AttemptStatus::Skipped | AttemptStatus::Interrupted => {
             let reason = test
                 .failure_messages
                 .iter()
                 .find_map(|message| text::skip_reason(message));
             attempts = vec![attempt(AttemptStatus::Skipped, Vec::new()).skipped_because(reason)];
         }
-        FinalStatus::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
-        FinalStatus::Failed => {}
+        AttemptStatus::Failed | AttemptStatus::TimedOut if attempts.is_empty() => {
+            attempts.push(failed(Vec::new()))
+        }
+        AttemptStatus::Failed | AttemptStatus::TimedOut => {}
     }
     if let Some(last) = attempts.pop() {
         attempts.push(timed(last, test));

@@ -1,6 +1,10 @@
-//! Deserializers that accept a field of any JSON type, because tools disagree about types.
+//! Types of fields that any JSON value can be read as, because tools disagree about types.
 
-use std::{fmt, marker::PhantomData};
+use std::{
+    fmt,
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -9,75 +13,179 @@ use serde::{
 
 use crate::memory;
 
+/// A text, also from a number or a truth value.
+pub(crate) type Text = Lenient<Option<String>>;
+/// A finite number, also from text.
+pub(crate) type Number = Lenient<Option<f64>>;
+/// A truth value, also from text.
+pub(crate) type Flag = Lenient<Option<bool>>;
+/// A whole number from 1, such as a line, column or index.
+pub(crate) type Positive = Lenient<Option<u32>>;
+/// A list without its nulls.
+pub(crate) type List<T> = Lenient<Vec<T>>;
+
+/// A field of any JSON type. A value that does not fit is read as the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lenient<T>(pub(crate) T);
+
+impl<T> Deref for Lenient<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Lenient<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: PartialEq> PartialEq<T> for Lenient<T> {
+    fn eq(&self, other: &T) -> bool {
+        self.0 == *other
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Lenient<T>
+where
+    &'a T: IntoIterator,
+{
+    type Item = <&'a T as IntoIterator>::Item;
+    type IntoIter = <&'a T as IntoIterator>::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'de, T: OfAnyJson<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyJson(PhantomData)).map(Self)
+    }
+}
+
+/// What each kind of JSON value is read as; by default as if it were absent.
+pub(crate) trait OfAnyJson<'de>: Default {
+    fn of_text(_text: &str) -> Self {
+        Self::default()
+    }
+
+    fn of_number(_number: f64) -> Self {
+        Self::default()
+    }
+
+    fn of_flag(_flag: bool) -> Self {
+        Self::default()
+    }
+
+    fn of_list<A: SeqAccess<'de>>(mut elements: A) -> Result<Self, A::Error> {
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+
+    fn of_object<A: MapAccess<'de>>(mut entries: A) -> Result<Self, A::Error> {
+        while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+}
+
+struct AnyJson<T>(PhantomData<T>);
+
+impl<'de, T: OfAnyJson<'de>> Visitor<'de> for AnyJson<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::of_text(text))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<T, E> {
+        Ok(T::of_flag(flag))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<T, E> {
+        Ok(T::of_number(number))
+    }
+
+    #[expect(
+        clippy::as_conversions,
+        reason = "a float is near enough to any count, time or duration"
+    )]
+    fn visit_i64<E>(self, number: i64) -> Result<T, E> {
+        Ok(T::of_number(number as f64))
+    }
+
+    #[expect(
+        clippy::as_conversions,
+        reason = "a float is near enough to any count, time or duration"
+    )]
+    fn visit_u64<E>(self, number: u64) -> Result<T, E> {
+        Ok(T::of_number(number as f64))
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<T, A::Error> {
+        T::of_list(elements)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<T, A::Error> {
+        T::of_object(entries)
+    }
+}
+
 /// What the smallest text takes beside its place in an object.
 const SMALLEST_TEXT: usize = 24;
 
-/// Text, also from a number or a truth value; none for anything else.
-pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    deserializer.deserialize_any(Lenient::<String>::new())
-}
-
-/// Text, also from a list of lines; none for anything else.
-pub(crate) fn text_or_lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    struct Lines;
-
-    impl<'de> Visitor<'de> for Lines {
-        type Value = Option<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a text or a list of lines")
-        }
-
-        fn visit_str<E>(self, text: &str) -> Result<Option<String>, E> {
-            Ok(String::of_text(text))
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Option<String>, A::Error> {
-            let lines = List::<TextOrNone, String>(PhantomData).visit_seq(elements)?;
-            Ok((!lines.is_empty()).then(|| lines.join("\n")))
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<String>, A::Error> {
-            Lenient::<String>::new().visit_map(map)
-        }
-
-        fn visit_bool<E>(self, _: bool) -> Result<Option<String>, E> {
-            Ok(None)
-        }
-
-        fn visit_f64<E>(self, _: f64) -> Result<Option<String>, E> {
-            Ok(None)
-        }
-
-        fn visit_i64<E>(self, _: i64) -> Result<Option<String>, E> {
-            Ok(None)
-        }
-
-        fn visit_u64<E>(self, _: u64) -> Result<Option<String>, E> {
-            Ok(None)
-        }
-
-        fn visit_unit<E>(self) -> Result<Option<String>, E> {
-            Ok(None)
-        }
+impl OfAnyJson<'_> for Option<String> {
+    fn of_text(text: &str) -> Self {
+        // The elements of lists check whether the memory sufficed.
+        memory::hold(SMALLEST_TEXT + text.len());
+        Some(text.to_owned())
     }
 
-    deserializer.deserialize_any(Lines)
+    fn of_number(number: f64) -> Self {
+        Some(number.to_string())
+    }
+
+    fn of_flag(flag: bool) -> Self {
+        Some(flag.to_string())
+    }
 }
 
-/// A number, also from text; none for anything else.
-pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    deserializer.deserialize_any(Lenient::<f64>::new())
+impl OfAnyJson<'_> for Option<f64> {
+    fn of_text(text: &str) -> Self {
+        text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    fn of_number(number: f64) -> Self {
+        Some(number)
+    }
 }
 
-/// A truth value, also from text; none for anything else.
-pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
-    Ok(text(deserializer)?.and_then(|text| text.parse().ok()))
+impl OfAnyJson<'_> for Option<bool> {
+    fn of_text(text: &str) -> Self {
+        text.parse().ok()
+    }
+
+    fn of_flag(flag: bool) -> Self {
+        Some(flag)
+    }
 }
 
-/// A whole number from 1, such as a line, column or index; none for anything else.
-pub(crate) fn positive_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    Ok(number(deserializer)?.and_then(|number| {
+impl OfAnyJson<'_> for Option<u32> {
+    fn of_text(text: &str) -> Self {
+        Option::<f64>::of_text(text).and_then(Self::of_number)
+    }
+
+    fn of_number(number: f64) -> Self {
         #[expect(
             clippy::as_conversions,
             clippy::cast_possible_truncation,
@@ -86,98 +194,123 @@ pub(crate) fn positive_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Re
         )]
         let whole = number as u32;
         (whole >= 1).then_some(whole)
-    }))
+    }
 }
 
-/// A list without its nulls; empty for null or anything else.
-pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    deserializer.deserialize_any(List::<Option<T>, T>(PhantomData))
+impl<'de, T: Deserialize<'de>> OfAnyJson<'de> for Vec<T> {
+    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
+        list::<Option<T>, T, A>(elements)
+    }
+}
+
+/// The elements of a list of `E` that are values of `T`.
+fn list<'de, E: Deserialize<'de> + Into<Option<T>>, T, A: SeqAccess<'de>>(
+    mut elements: A,
+) -> Result<Vec<T>, A::Error> {
+    let mut list = Vec::new();
+    while let Some(element) = elements.next_element::<E>()? {
+        memory::reserve::<T, A::Error>()?;
+        list.extend(element.into());
+    }
+    Ok(list)
+}
+
+/// A list of texts. An element that is not a text becomes an empty one, so that the others keep their index.
+pub(crate) type Texts = Lenient<TextList>;
+
+#[derive(Debug, Default)]
+pub(crate) struct TextList(Vec<String>);
+
+impl Deref for TextList {
+    type Target = Vec<String>;
+
+    fn deref(&self) -> &Vec<String> {
+        &self.0
+    }
+}
+
+impl<'de> OfAnyJson<'de> for TextList {
+    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
+        list::<Text, String, A>(elements).map(Self)
+    }
+}
+
+impl From<Text> for Option<String> {
+    fn from(Lenient(text): Text) -> Self {
+        Some(text.unwrap_or_default())
+    }
+}
+
+/// A text, also from a list of lines; none for anything else.
+pub(crate) type TextOrLines = Lenient<JoinedLines>;
+
+#[derive(Debug, Default)]
+pub(crate) struct JoinedLines(Option<String>);
+
+impl Deref for JoinedLines {
+    type Target = Option<String>;
+
+    fn deref(&self) -> &Option<String> {
+        &self.0
+    }
+}
+
+impl<'de> OfAnyJson<'de> for JoinedLines {
+    fn of_text(text: &str) -> Self {
+        Self(Option::of_text(text))
+    }
+
+    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
+        let lines = TextList::of_list(elements)?;
+        Ok(Self((!lines.is_empty()).then(|| lines.join("\n"))))
+    }
 }
 
 /// A list that most elements lack: it takes one word while it is empty.
+pub(crate) type RareList<T> = Lenient<BoxedList<T>>;
+
 #[derive(Debug)]
-pub(crate) struct RareList<T>(Option<Box<Elements<T>>>);
+pub(crate) struct BoxedList<T>(Option<Box<Elements<T>>>);
 
 #[derive(Debug)]
 struct Elements<T>(Vec<T>);
 
-impl<T> RareList<T> {
+impl<T> BoxedList<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|elements| &elements.0)
     }
-
-    fn of(elements: Vec<T>) -> Self {
-        Self((!elements.is_empty()).then(|| Box::new(Elements(elements))))
-    }
 }
 
-impl<T> Default for RareList<T> {
+impl<T> Default for BoxedList<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-/// A list without its nulls, as [`list`] reads it.
-pub(crate) fn rare_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<RareList<T>, D::Error> {
-    list(deserializer).map(RareList::of)
+impl<'de, T: Deserialize<'de>> OfAnyJson<'de> for BoxedList<T> {
+    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
+        let elements = Vec::of_list(elements)?;
+        Ok(Self((!elements.is_empty()).then(|| Box::new(Elements(elements)))))
+    }
 }
 
-/// A list of texts, as [`texts`] reads it.
-pub(crate) fn rare_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RareList<String>, D::Error> {
-    texts(deserializer).map(RareList::of)
+/// An object.
+pub(crate) type Object<T> = Lenient<OnlyObject<T>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct OnlyObject<T>(T);
+
+impl<T> Deref for OnlyObject<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
-/// An object; an empty one for anything else.
-pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    deserializer.deserialize_any(Object::<T>(PhantomData))
-}
-
-struct Object<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Object<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<T, A::Error> {
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(T::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_unit<E>(self) -> Result<T, E> {
-        Ok(T::default())
+impl<'de, T: Deserialize<'de> + Default> OfAnyJson<'de> for OnlyObject<T> {
+    fn of_object<A: MapAccess<'de>>(entries: A) -> Result<Self, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(entries)).map(Self)
     }
 }
 
@@ -185,196 +318,19 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Object<T> {
 #[derive(Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        Self(Vec::new())
     }
 }
 
-struct OneOrManyVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
-    type Value = OneOrMany<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of objects")
+impl<'de, T: Deserialize<'de>> OfAnyJson<'de> for OneOrMany<T> {
+    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
+        Vec::of_list(elements).map(Self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<OneOrMany<T>, A::Error> {
-        List::<Option<T>, T>(PhantomData)
-            .visit_seq(elements)
-            .map(OneOrMany)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OneOrMany<T>, A::Error> {
-        let only = T::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(OneOrMany(vec![only]))
-    }
-}
-
-/// A list of texts. An element that is not a text becomes an empty one, so that the others keep their index.
-pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    deserializer.deserialize_any(List::<TextOrNone, String>(PhantomData))
-}
-
-/// An element of a list of texts.
-struct TextOrNone(Option<String>);
-
-impl<'de> Deserialize<'de> for TextOrNone {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text(deserializer).map(Self)
-    }
-}
-
-impl From<TextOrNone> for Option<String> {
-    fn from(TextOrNone(text): TextOrNone) -> Self {
-        Some(text.unwrap_or_default())
-    }
-}
-
-/// Reads a list of `T`. Anything else than a list becomes an empty one.
-struct List<E, T>(PhantomData<(E, T)>);
-
-impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
-        let mut list = Vec::new();
-        while let Some(element) = elements.next_element::<E>()? {
-            memory::reserve::<T, A::Error>()?;
-            list.extend(element.into());
-        }
-        Ok(list)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<T>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Vec::new())
-    }
-
-    fn visit_str<X>(self, _: &str) -> Result<Vec<T>, X> {
-        Ok(Vec::new())
-    }
-
-    fn visit_bool<X>(self, _: bool) -> Result<Vec<T>, X> {
-        Ok(Vec::new())
-    }
-
-    fn visit_f64<X>(self, _: f64) -> Result<Vec<T>, X> {
-        Ok(Vec::new())
-    }
-
-    fn visit_i64<X>(self, _: i64) -> Result<Vec<T>, X> {
-        Ok(Vec::new())
-    }
-
-    fn visit_u64<X>(self, _: u64) -> Result<Vec<T>, X> {
-        Ok(Vec::new())
-    }
-
-    fn visit_unit<X>(self) -> Result<Vec<T>, X> {
-        Ok(Vec::new())
-    }
-}
-
-/// The types that a scalar can be converted to.
-trait Scalar: Sized {
-    fn of_text(text: &str) -> Option<Self>;
-    fn of_number(number: f64) -> Option<Self>;
-    fn of_bool(value: bool) -> Option<Self>;
-}
-
-impl Scalar for String {
-    fn of_text(text: &str) -> Option<Self> {
-        // The elements of lists check whether the memory sufficed.
-        memory::hold(SMALLEST_TEXT + text.len());
-        Some(text.to_owned())
-    }
-
-    fn of_number(number: f64) -> Option<Self> {
-        Some(number.to_string())
-    }
-
-    fn of_bool(value: bool) -> Option<Self> {
-        Some(value.to_string())
-    }
-}
-
-impl Scalar for f64 {
-    fn of_text(text: &str) -> Option<Self> {
-        text.trim()
-            .parse()
-            .ok()
-            .filter(|number: &Self| number.is_finite())
-    }
-
-    fn of_number(number: f64) -> Option<Self> {
-        Some(number)
-    }
-
-    fn of_bool(_: bool) -> Option<Self> {
-        None
-    }
-}
-
-struct Lenient<T>(PhantomData<T>);
-
-impl<T> Lenient<T> {
-    const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<'de, T: Scalar> Visitor<'de> for Lenient<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or a number")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Option<T>, E> {
-        Ok(T::of_text(text))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Option<T>, E> {
-        Ok(T::of_bool(value))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Option<T>, E> {
-        Ok(T::of_number(number))
-    }
-
-    #[expect(
-        clippy::as_conversions,
-        reason = "a float is near enough to any count, time or duration"
-    )]
-    fn visit_i64<E>(self, number: i64) -> Result<Option<T>, E> {
-        Ok(T::of_number(number as f64))
-    }
-
-    #[expect(
-        clippy::as_conversions,
-        reason = "a float is near enough to any count, time or duration"
-    )]
-    fn visit_u64<E>(self, number: u64) -> Result<Option<T>, E> {
-        Ok(T::of_number(number as f64))
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<T>, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<T>, A::Error> {
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<T>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
+    fn of_object<A: MapAccess<'de>>(entries: A) -> Result<Self, A::Error> {
+        let only = T::deserialize(MapAccessDeserializer::new(entries))?;
+        Ok(Self(vec![only]))
     }
 }

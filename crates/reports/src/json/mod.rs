@@ -12,8 +12,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use self::walk::{close_at_last_element, length};
 pub(crate) use self::{
     lenient::{
-        OneOrMany, RareList, flag, list, number, object, positive_integer, rare_list, rare_texts, text,
-        text_or_lines, texts,
+        Flag, Lenient, List, Number, Object, OfAnyJson, OneOrMany, Positive, RareList, Text, TextOrLines,
+        Texts,
     },
     walk::keys,
 };
@@ -36,10 +36,26 @@ pub(crate) struct Shape {
     /// The format's name in messages.
     pub(crate) format: &'static str,
     /// A key of the outermost object that distinguishes the report from other JSON before it.
-    pub(crate) key: &'static str,
+    key: &'static str,
     /// The key of the arrays whose complete elements are read if the file was cut off. Empty if such a file is an
     /// error.
-    pub(crate) array_key: &'static str,
+    array_key: &'static str,
+}
+
+impl Shape {
+    /// A format with this name whose list of results has the key that distinguishes it.
+    pub(crate) const fn of_list(format: &'static str, key: &'static str) -> Self {
+        Self {
+            format,
+            key,
+            array_key: key,
+        }
+    }
+
+    /// The same with its results in lists of another key.
+    pub(crate) const fn with_lists(self, array_key: &'static str) -> Self {
+        Self { array_key, ..self }
+    }
 }
 
 /// Parses the report in a file. Skips text before it (log lines, a byte-order mark) and after it. Returns the
@@ -56,9 +72,9 @@ pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<JsonRepor
 where
     T: for<'de> Deserialize<'de>,
 {
-    let parsed = parse_report::<OneOrMany<T>>(input, shape, list_around)?;
+    let parsed = parse_report::<Lenient<OneOrMany<T>>>(input, shape, list_around)?;
     Ok(JsonReport {
-        value: parsed.value.0,
+        value: parsed.value.0.0,
         cut_at: parsed.cut_at,
         another_at: parsed.another_at,
     })
@@ -204,24 +220,17 @@ mod tests {
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default)]
     struct File {
-        #[serde(deserialize_with = "list")]
-        tests: Vec<Entry>,
+        tests: List<Entry>,
     }
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default)]
     struct Entry {
-        #[serde(deserialize_with = "text")]
-        name: Option<String>,
-        #[serde(deserialize_with = "number")]
-        took: Option<f64>,
+        name: Text,
+        took: Number,
     }
 
-    const SHAPE: Shape = Shape {
-        format: "sample",
-        key: "tests",
-        array_key: "tests",
-    };
+    const SHAPE: Shape = Shape::of_list("sample", "tests");
 
     fn parsed(text: &str) -> Result<(Vec<String>, Option<usize>), String> {
         let input = Input::alone("r.json", text);
@@ -230,8 +239,9 @@ mod tests {
                 let names = parsed
                     .value
                     .tests
+                    .0
                     .into_iter()
-                    .filter_map(|entry| entry.name)
+                    .filter_map(|entry| entry.name.0)
                     .collect();
                 (names, parsed.cut_at)
             })

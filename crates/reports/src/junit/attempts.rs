@@ -216,14 +216,10 @@ impl AttemptReader<'_> {
     }
 
     fn attempt(&self, status: AttemptStatus, time: Option<&str>, timestamp: Option<&str>) -> Attempt {
-        Attempt {
-            status,
-            duration_ms: time.and_then(|time| self.suite.milliseconds(self.input, time)),
-            started_at: timestamp.and_then(|timestamp| self.input.time(timestamp)),
-            browser: self.browser.clone(),
-            skip_reason: None,
-            output: None,
-            errors: Vec::new(),
-        }
+        let duration = time.and_then(|time| self.suite.milliseconds(self.input, time));
+        let start = timestamp.and_then(|timestamp| self.input.time(timestamp));
+        let mut attempt = failure::as_reported(status, Vec::new(), duration, start);
+        attempt.browser.clone_from(&self.browser);
+        attempt
     }
 }

@@ -42,20 +42,12 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     /// Resets the case to the one that a tag begins. Reuse saves an allocation per case.
     pub(super) fn begin(&mut self, tag: Tag<'a, '_>) {
-        self.name = Cow::Borrowed("");
-        self.classname = None;
-        self.file = None;
-        self.time = None;
-        self.timestamp = None;
-        self.status = "";
-        self.result = "";
-        self.is_flaky = false;
-        self.has_line = false;
-        self.is_of_bitrise = false;
-        self.attributes = 0;
-        self.children.clear();
-        self.output = Cow::Borrowed("");
-        self.console = Cow::Borrowed("");
+        let mut children = std::mem::take(&mut self.children);
+        children.clear();
+        *self = Self {
+            children,
+            ..Self::default()
+        };
         for (key, value) in tag.attributes() {
             // Bytes are compared faster than strings here: most names already differ in length.
             match key.as_bytes() {
@@ -165,7 +157,7 @@ impl<'a> Case<'a> {
 }
 
 /// An outcome inside a case, or an error of a suite.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Child<'a> {
     pub(super) kind: ChildKind,
     /// The element's name.
@@ -181,7 +173,7 @@ pub(super) struct Child<'a> {
 }
 
 /// The kind of an element inside a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ChildKind {
     /// `failure` or `error`: the case, or its first attempt, failed.
     Error,
@@ -192,6 +184,7 @@ pub(super) enum ChildKind {
     /// `rerunFailure` or `rerunError`: a later attempt of a case that failed.
     Rerun,
     /// An element that may be an outcome, because it has a message, and that no tool is known to write.
+    #[default]
     Unknown,
 }
 
@@ -227,12 +220,7 @@ impl<'a> Child<'a> {
         let mut child = Self {
             kind,
             element: tag.name,
-            message: Cow::Borrowed(""),
-            type_name: Cow::Borrowed(""),
-            time: None,
-            timestamp: None,
-            text: Cow::Borrowed(""),
-            stack: Cow::Borrowed(""),
+            ..Self::default()
         };
         for (key, value) in tag.attributes() {
             match key {

@@ -4,7 +4,7 @@ use super::{case::Case, suite::Suite};
 use crate::xml::Tag;
 
 /// A tool whose files need their own rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// Playwright's JUnit reporter: the project is the host name, the file is the class name.
     Playwright,
@@ -37,6 +37,7 @@ pub(super) enum Dialect {
     /// xcbeautify, whose suites have no time.
     Xcbeautify,
     /// Any other tool.
+    #[default]
     Other,
 }
 
@@ -53,7 +54,7 @@ impl Dialect {
                     "pytest tests" => Self::Pytest,
                     "jest tests" => Self::Jest,
                     "Mocha Tests" => Self::Mocha,
-                    "All tests" if begins_with(tag, &["name", "tests", "failures"]) => Self::Xcbeautify,
+                    "All tests" if begins_with(tag, "name tests failures") => Self::Xcbeautify,
                     _ => parent.unwrap_or(Self::Other),
                 }
             };
@@ -82,23 +83,7 @@ impl Dialect {
 
     /// Whether the tool of a suite writes UTC without saying so. Most tools that leave out the zone write local time.
     pub(super) fn writes_utc(self, tag: &Tag<'_, '_>) -> bool {
-        match self {
-            Self::Jest | Self::Mocha | Self::Gradle => true,
-            // Karma.
-            Self::Other => begins_with(tag, &["name", "package", "timestamp", "id", "hostname"]),
-            Self::Playwright
-            | Self::Vitest
-            | Self::Pytest
-            | Self::Surefire
-            | Self::Nextest
-            | Self::Gotestsum
-            | Self::GoJunitReport
-            | Self::NodeTest
-            | Self::Prove
-            | Self::Robot
-            | Self::Xcbeautify
-            | Self::Ctest => false,
-        }
+        matches!(self, Self::Jest | Self::Mocha | Self::Gradle) || (self == Self::Other && is_of_karma(tag))
     }
 
     /// The tool that wrote a case, if only the case shows it.
@@ -118,136 +103,52 @@ impl Dialect {
 }
 
 /// The first attributes of a suite, per tool; longer orders first.
-const ORDERS: &[(&[&str], Dialect)] = &[
+const ORDERS: &[(&str, Dialect)] = &[
     (
-        &[
-            "name",
-            "timestamp",
-            "hostname",
-            "tests",
-            "failures",
-            "skipped",
-            "time",
-            "errors",
-        ],
+        "name timestamp hostname tests failures skipped time errors",
         Dialect::Playwright,
     ),
     (
-        &[
-            "name",
-            "timestamp",
-            "hostname",
-            "tests",
-            "failures",
-            "errors",
-            "skipped",
-            "time",
-        ],
+        "name timestamp hostname tests failures errors skipped time",
         Dialect::Vitest,
     ),
     (
-        &[
-            "name",
-            "errors",
-            "failures",
-            "skipped",
-            "tests",
-            "time",
-            "timestamp",
-            "hostname",
-        ],
+        "name errors failures skipped tests time timestamp hostname",
         Dialect::Pytest,
     ),
     // Before version 6, pytest sorted the attributes.
     (
-        &[
-            "errors",
-            "failures",
-            "hostname",
-            "name",
-            "skipped",
-            "tests",
-            "time",
-            "timestamp",
-        ],
+        "errors failures hostname name skipped tests time timestamp",
         Dialect::Pytest,
     ),
     // Before version 5.
-    (&["errors", "failures", "name", "skips"], Dialect::Pytest),
+    ("errors failures name skips", Dialect::Pytest),
+    ("name errors failures skipped timestamp time tests", Dialect::Jest),
     (
-        &[
-            "name",
-            "errors",
-            "failures",
-            "skipped",
-            "timestamp",
-            "time",
-            "tests",
-        ],
-        Dialect::Jest,
-    ),
-    (
-        &[
-            "name",
-            "tests",
-            "skipped",
-            "failures",
-            "errors",
-            "timestamp",
-            "hostname",
-            "time",
-        ],
+        "name tests skipped failures errors timestamp hostname time",
         Dialect::Gradle,
     ),
     (
-        &[
-            "name", "time", "disabled", "errors", "tests", "failures", "skipped", "hostname",
-        ],
+        "name time disabled errors tests failures skipped hostname",
         Dialect::NodeTest,
     ),
     (
-        &[
-            "name",
-            "tests",
-            "failures",
-            "disabled",
-            "skipped",
-            "hostname",
-            "time",
-            "timestamp",
-        ],
+        "name tests failures disabled skipped hostname time timestamp",
         Dialect::Ctest,
     ),
     (
-        &[
-            "name",
-            "tests",
-            "errors",
-            "failures",
-            "skipped",
-            "time",
-            "timestamp",
-        ],
+        "name tests errors failures skipped time timestamp",
         Dialect::Robot,
     ),
-    (
-        &["name", "tests", "failures", "errors", "id", "hostname"],
-        Dialect::GoJunitReport,
-    ),
-    (
-        &["name", "timestamp", "tests", "file", "time", "failures"],
-        Dialect::Mocha,
-    ),
-    (
-        &["name", "timestamp", "tests", "time", "failures"],
-        Dialect::Mocha,
-    ),
+    ("name tests failures errors id hostname", Dialect::GoJunitReport),
+    ("name timestamp tests file time failures", Dialect::Mocha),
+    ("name timestamp tests time failures", Dialect::Mocha),
 ];
 
 /// Whether a suite has a name that its tool writes whatever the tests are.
 pub(super) fn is_constant(tag: &Tag<'_, '_>, name: &str) -> bool {
     // Another suite of this name is one of several, such as `openshift-tests-upgrade`.
-    const OPENSHIFT: &[&str] = &["name", "tests", "skipped", "failures", "time"];
+    const OPENSHIFT: &str = "name tests skipped failures time";
     is_constant_suite(name) || (name == "openshift-tests" && begins_with(tag, OPENSHIFT))
 }
 
@@ -293,9 +194,14 @@ const CONSTANTS: &[&str] = &[
     "vitest tests",
 ];
 
-fn begins_with(tag: &Tag<'_, '_>, order: &[&str]) -> bool {
+fn is_of_karma(tag: &Tag<'_, '_>) -> bool {
+    begins_with(tag, "name package timestamp id hostname")
+}
+
+/// Whether a tag begins with these attributes.
+fn begins_with(tag: &Tag<'_, '_>, order: &str) -> bool {
     let mut keys = tag.attributes().map(|(key, _)| key);
-    order.iter().all(|name| keys.next() == Some(*name))
+    order.split(' ').all(|name| keys.next() == Some(name))
 }
 
 /// `3` or `3 - adds up`.

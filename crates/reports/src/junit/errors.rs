@@ -6,7 +6,11 @@ use assay_domain::attempt::{AttemptStatus, ErrorDetail};
 use regex::{Captures, Regex};
 
 use super::{case::Child, dialect::Dialect, playwright};
-use crate::{failure, go, input::Input, text};
+use crate::{
+    failure, go,
+    input::Input,
+    text::{self, pattern},
+};
 
 /// The error of an outcome. `None` if it has no text.
 pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Option<ErrorDetail> {
@@ -221,11 +225,6 @@ fn phpunit_message(body: &str) -> Option<String> {
     }
     let message = text::of_lines(rest.lines().take_while(|line| !is_traced(line.trim_end())));
     text::message(message.trim())
-}
-
-fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
-    Regex::new(text).expect("a valid pattern")
 }
 
 /// A Rust panic without its backtrace.

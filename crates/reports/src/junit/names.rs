@@ -6,7 +6,11 @@ use assay_domain::test::TestName;
 
 pub(crate) use super::dialect::is_constant_suite;
 use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
-use crate::{collect::LocatedTest, input::Input, paths, text, xml};
+use crate::{
+    collect::{LocatedTest, without_file},
+    input::Input,
+    paths, text, xml,
+};
 
 /// Names and files of cases. Neighbours are usually in the same file, so the last file is cached.
 #[derive(Debug, Default)]
@@ -45,10 +49,10 @@ impl<'a> Names<'a> {
             }
             // A package that fails by itself is a case without the package's name.
             Dialect::Gotestsum if case.class().is_empty() => {
-                return LocatedTest::from(TestName {
-                    name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
-                    file_path: None,
-                });
+                return LocatedTest::from(without_file(text::joined([
+                    suite.map_or("", |suite| &*suite.name),
+                    &*case.name,
+                ])));
             }
             Dialect::Prove => TestName {
                 name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
@@ -204,31 +208,16 @@ fn labels<'s>(
         let repeats_class = names_same_class(class, label) || names_same_class(label, class);
         begins_with(name, label) || (!class.is_empty() && repeats_class)
     };
-    let is_complete = match dialect {
-        Dialect::Robot
-            if suites
-                .first()
-                .is_some_and(|root| written_class.starts_with(&*root.name)) =>
-        {
-            true
-        }
-        Dialect::Jest | Dialect::Robot | Dialect::Xcbeautify | Dialect::Other => {
-            is_qualified(class) || suites.last().is_none_or(is_repeated)
-        }
-        // Their classes, or in place of them their titles, are complete.
-        Dialect::Playwright
-        | Dialect::Vitest
-        | Dialect::Pytest
-        | Dialect::Surefire
-        | Dialect::Gradle
-        | Dialect::Nextest
-        | Dialect::Gotestsum
-        | Dialect::GoJunitReport
-        | Dialect::Mocha
-        | Dialect::NodeTest
-        | Dialect::Prove
-        | Dialect::Ctest => true,
-    };
+    let is_of_root = |root: &Suite<'_>| dialect == Dialect::Robot && written_class.starts_with(&*root.name);
+    let may_lead = matches!(
+        dialect,
+        Dialect::Jest | Dialect::Robot | Dialect::Xcbeautify | Dialect::Other
+    );
+    // The classes of other tools, or in place of them their titles, are complete.
+    let is_complete = !may_lead
+        || suites.first().is_some_and(is_of_root)
+        || is_qualified(class)
+        || suites.last().is_none_or(is_repeated);
     let suites = if is_complete { &[] } else { suites };
     suites
         .iter()

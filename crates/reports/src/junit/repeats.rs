@@ -111,27 +111,21 @@ fn tool(dialect: Dialect, suite: &Suite<'_>, case: &Case<'_>) -> Option<Tool> {
     if suite.is_of_testng {
         return Some(Tool::Testng);
     }
-    match dialect {
-        Dialect::Gradle => Some(Tool::TestRetry),
-        Dialect::Gotestsum => Some(Tool::Gotestsum),
-        Dialect::Pytest => Some(Tool::Pytest),
-        Dialect::Xcbeautify => Some(Tool::Xcodebuild),
-        Dialect::Other if case.is_of_bitrise => Some(Tool::Xcodebuild),
-        Dialect::Other if suite.name.starts_with("openshift-tests") => Some(Tool::Openshift),
-        Dialect::Playwright
-        | Dialect::Vitest
-        | Dialect::Surefire
-        | Dialect::Nextest
-        | Dialect::GoJunitReport
-        | Dialect::Mocha
-        | Dialect::Jest
-        | Dialect::NodeTest
-        | Dialect::Prove
-        | Dialect::Ctest
-        | Dialect::Robot
-        | Dialect::Other => None,
-    }
+    let known = TOOLS.iter().find(|(known, _)| *known == dialect);
+    known.map(|(_, tool)| *tool).or_else(|| {
+        let is_of_other = dialect == Dialect::Other;
+        let is_of_openshift = is_of_other && suite.name.starts_with("openshift-tests");
+        let of_bitrise = (is_of_other && case.is_of_bitrise).then_some(Tool::Xcodebuild);
+        of_bitrise.or(is_of_openshift.then_some(Tool::Openshift))
+    })
 }
+
+const TOOLS: &[(Dialect, Tool)] = &[
+    (Dialect::Gradle, Tool::TestRetry),
+    (Dialect::Gotestsum, Tool::Gotestsum),
+    (Dialect::Pytest, Tool::Pytest),
+    (Dialect::Xcbeautify, Tool::Xcodebuild),
+];
 
 /// Removes tests that only group subtests. Go's tools list such a test beside its subtests, and it fails with them. It
 /// stays only if it failed and no subtest did.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A `testsuites` or `testsuite` element.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Suite<'a> {
     /// Its index among the suites of the file.
     pub(super) number: usize,
@@ -98,24 +98,10 @@ impl<'a> Suite<'a> {
     pub(super) fn new(tag: Tag<'a, '_>, parent: Option<&Self>, number: usize) -> Self {
         let mut suite = Self {
             number,
-            name: Cow::Borrowed(""),
             file: parent.and_then(|parent| parent.file),
-            hostname: Cow::Borrowed(""),
-            time: None,
-            timestamp: None,
-            dialect: Dialect::Other,
             is_group: tag.name == "testsuites",
-            is_label: false,
-            is_path: false,
-            has_fine_clock: false,
-            is_in_nanoseconds: false,
-            outer_bytes: 0,
-            variant: None,
-            is_utc: false,
-            is_of_old_pytest: false,
-            counts_flakes: false,
             is_of_testng: parent.is_some_and(|parent| parent.is_of_testng),
-            header: Header::default(),
+            ..Self::default()
         };
         let count = |value: &str| value.trim_ascii().parse().unwrap_or(0);
         for (key, value) in tag.attributes() {

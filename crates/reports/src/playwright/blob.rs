@@ -47,18 +47,18 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
             Some("onConfigure") => file.config = params.config,
             Some("onProject") => projects.extend(params.project),
             Some("onTestBegin") => {
-                let test = results.entry(params.test_id.unwrap_or_default()).or_default();
+                let test = results.entry(params.test_id.0.unwrap_or_default()).or_default();
                 if test.results.len() < limits::ATTEMPTS {
                     test.results.extend(params.result);
                 }
             }
             Some("onTestEnd") => {
                 let end = params.test.unwrap_or_default();
-                let test = results.entry(end.test_id.unwrap_or_default()).or_default();
+                let test = results.entry(end.test_id.0.unwrap_or_default()).or_default();
                 test.expected_status = end.expected_status;
                 let Some(mut result) = params.result else { continue };
                 if let Some(started) = test.results.iter_mut().find(|started| started.id == result.id) {
-                    result.start_time = started.start_time.take().or(result.start_time);
+                    result.start_time.0 = started.start_time.take().or(result.start_time.0);
                     // The JSON reporter writes the first error twice, once in parts. A blob has only the parts.
                     result.error = result.errors.first().cloned();
                     *started = result;
@@ -68,7 +68,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
             Some("onEnd") => {
                 ended = true;
                 file.stats = params.result.map(|result| Stats {
-                    unexpected: None,
+                    unexpected: json::Lenient(None),
                     start_time: result.start_time,
                     duration: result.duration,
                 });
@@ -77,8 +77,8 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
         }
     }
     for project in projects {
-        let name = project.name.unwrap_or_default();
-        let suites = project.suites.into_iter();
+        let name = project.name.0.unwrap_or_default();
+        let suites = project.suites.0.into_iter();
         file.suites
             .extend(suites.map(|suite| suite.into_suite(&name, &mut results, 0)));
     }
@@ -94,7 +94,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
 fn is_known_event(line: &str) -> bool {
     let method = json::first_value::<Method>(line)
         .ok()
-        .and_then(|event| event.method);
+        .and_then(|event| event.method.0);
     matches!(
         method.as_deref(),
         Some("onConfigure" | "onProject" | "onTestBegin" | "onTestEnd" | "onError" | "onEnd")
@@ -104,15 +104,13 @@ fn is_known_event(line: &str) -> bool {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Method {
-    #[serde(deserialize_with = "json::text")]
-    method: Option<String>,
+    method: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Event {
-    #[serde(deserialize_with = "json::text")]
-    method: Option<String>,
+    method: json::Text,
     params: Params,
 }
 
@@ -123,8 +121,7 @@ struct Params {
     shard: Option<Shard>,
     config: Option<Config>,
     project: Option<Project>,
-    #[serde(deserialize_with = "json::text")]
-    test_id: Option<String>,
+    test_id: json::Text,
     test: Option<EndedTest>,
     result: Option<TestResult>,
     error: Option<Error>,
@@ -133,32 +130,25 @@ struct Params {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct EndedTest {
-    #[serde(deserialize_with = "json::text")]
-    test_id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    expected_status: Option<String>,
+    test_id: json::Text,
+    expected_status: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Project {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    suites: Vec<Entry>,
+    name: json::Text,
+    suites: json::List<Entry>,
 }
 
 /// A file, a group or a test. Only a test has an id.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Entry {
-    #[serde(deserialize_with = "json::text")]
-    test_id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    title: Option<String>,
+    test_id: json::Text,
+    title: json::Text,
     location: Option<SourceLocation>,
-    #[serde(deserialize_with = "json::list")]
-    entries: Vec<Entry>,
+    entries: json::List<Entry>,
 }
 
 impl Entry {
@@ -167,21 +157,21 @@ impl Entry {
     fn into_suite(self, project: &str, results: &mut HashMap<String, Test>, depth: usize) -> Suite {
         let mut suite = Suite {
             title: self.title,
-            file: self.location.and_then(|location| location.file),
+            file: self.location.map(|location| location.file).unwrap_or_default(),
             ..Suite::default()
         };
-        for entry in self.entries {
+        for entry in self.entries.0 {
             if !memory::charge(project.len()) {
                 break;
             }
-            match &entry.test_id {
+            match &*entry.test_id {
                 Some(id) => {
                     let mut test = results.remove(id).unwrap_or_default();
-                    test.project_name = Some(project.to_owned());
+                    test.project_name.0 = Some(project.to_owned());
                     suite.specs.push(Spec {
                         title: entry.title,
-                        file: entry.location.and_then(|location| location.file),
-                        tests: vec![test],
+                        file: entry.location.map(|location| location.file).unwrap_or_default(),
+                        tests: json::Lenient(vec![test]),
                     });
                 }
                 None if depth < limits::DEPTH => {

@@ -112,7 +112,7 @@ fn location(input: &Input<'_>, source: &SourceLocation) -> Option<Location> {
     let file = source.file.as_deref().filter(|file| !file.trim().is_empty())?;
     Some(Location {
         file: input.stored_path(file),
-        line: source.line,
-        column: source.column,
+        line: *source.line,
+        column: *source.column,
     })
 }

@@ -9,52 +9,40 @@ use crate::{json, text};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Metadata {
-    #[serde(deserialize_with = "json::object")]
-    ci: Ci,
-    #[serde(deserialize_with = "json::object")]
-    git_commit: GitCommit,
+    ci: json::Object<Ci>,
+    git_commit: json::Object<GitCommit>,
     // Before 1.51 a plug-in wrote flat keys with a dot.
-    #[serde(rename = "revision.id", deserialize_with = "json::text")]
-    revision_id: Option<String>,
-    #[serde(rename = "revision.subject", deserialize_with = "json::text")]
-    revision_subject: Option<String>,
-    #[serde(rename = "revision.author", deserialize_with = "json::text")]
-    revision_author: Option<String>,
+    #[serde(rename = "revision.id")]
+    revision_id: json::Text,
+    #[serde(rename = "revision.subject")]
+    revision_subject: json::Text,
+    #[serde(rename = "revision.author")]
+    revision_author: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Ci {
-    #[serde(deserialize_with = "json::text")]
-    branch: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    commit_hash: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pr_href: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pr_title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    build_href: Option<String>,
+    branch: json::Text,
+    commit_hash: json::Text,
+    pr_href: json::Text,
+    pr_title: json::Text,
+    build_href: json::Text,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct GitCommit {
-    #[serde(deserialize_with = "json::text")]
-    branch: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    hash: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    subject: Option<String>,
-    #[serde(deserialize_with = "json::object")]
-    author: Author,
+    branch: json::Text,
+    hash: json::Text,
+    subject: json::Text,
+    author: json::Object<Author>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Author {
-    #[serde(deserialize_with = "json::text")]
-    name: Option<String>,
+    name: json::Text,
 }
 
 /// The run's context, as far as the metadata has it.

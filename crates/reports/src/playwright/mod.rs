@@ -8,7 +8,7 @@ mod model;
 use std::borrow::Cow;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     recording::ShardIndex,
     run::RunState,
     test::TestName,
@@ -19,6 +19,7 @@ use self::model::{Config, File, Spec, Suite, Test, TestResult};
 use crate::{
     attempt_output::Collected,
     collect::Collector,
+    failure,
     input::Input,
     json::{self, Shape},
     memory, outcome, paths,
@@ -28,11 +29,7 @@ use crate::{
 
 /// The report of one run or shard.
 pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape {
-        format: "Playwright JSON",
-        key: "suites",
-        array_key: "tests",
-    };
+    let shape = Shape::of_list("Playwright JSON", "suites").with_lists("tests");
     let (file, cut_at, another_at) = if is_blob(input.text) {
         let (file, cut_at) = blob::read(input)?;
         (file, cut_at, None)
@@ -68,7 +65,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let start = stats.start_time.as_deref().and_then(|start| input.time(start));
         report.widen(start, stats.duration.and_then(time::duration_ms));
         if cut_at.is_none() {
-            report.check_header(input.name, stats.unexpected);
+            report.check_header(input.name, *stats.unexpected);
         }
     }
     if never_started > 0 {
@@ -82,7 +79,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
 
 fn shard(config: &Config) -> Option<ShardIndex> {
     let shard = config.shard.as_ref()?;
-    let index = shard.current?;
+    let index = (*shard.current)?;
     Some(ShardIndex {
         index,
         total: shard.total.filter(|total| *total >= index),
@@ -170,16 +167,8 @@ impl PlaywrightReader<'_> {
             if expected != "skipped" {
                 self.report.state = RunState::Interrupted;
             }
-            let status = AttemptStatus::Skipped;
-            return vec![Attempt {
-                status,
-                duration_ms: None,
-                started_at: None,
-                browser,
-                skip_reason: None,
-                output: None,
-                errors: Vec::new(),
-            }];
+            let attempt = failure::as_reported(AttemptStatus::Skipped, Vec::new(), None, None);
+            return vec![Attempt { browser, ..attempt }];
         }
         let browser_bytes = browser.as_ref().map_or(0, String::len);
         if !memory::charge(browser_bytes.saturating_mul(test.results.len())) {
@@ -216,19 +205,15 @@ impl PlaywrightReader<'_> {
         }
         let (status, errors) = match (expected, raw) {
             ("failed", AttemptStatus::Failed) => (AttemptStatus::Passed, Vec::new()),
-            ("failed", AttemptStatus::Passed) => (AttemptStatus::Failed, vec![unexpected_pass()]),
+            ("failed", AttemptStatus::Passed) => (
+                AttemptStatus::Failed,
+                vec![failure::error_saying(UNEXPECTED_PASS)],
+            ),
             (_, AttemptStatus::Passed | AttemptStatus::Skipped) => (raw, Vec::new()),
             _ => (raw, error::of_result(self.input, result)),
         };
-        let mut attempt = Attempt {
-            status,
-            duration_ms,
-            started_at,
-            browser,
-            skip_reason: None,
-            output: None,
-            errors,
-        };
+        let mut attempt = failure::as_reported(status, errors, duration_ms, started_at);
+        attempt.browser = browser;
         self.output(result).give_to(&mut attempt);
         attempt
     }
@@ -262,13 +247,6 @@ fn raw_status(input: &Input<'_>, result: &TestResult) -> AttemptStatus {
 /// The error of a test that passed although it was expected to fail.
 pub(crate) const UNEXPECTED_PASS: &str = "expected to fail, but passed";
 
-fn unexpected_pass() -> ErrorDetail {
-    ErrorDetail {
-        message: Some(UNEXPECTED_PASS.to_owned()),
-        ..ErrorDetail::default()
-    }
-}
-
 /// Changes the final attempt if the test's outcome is not Playwright's. Playwright and [`report::outcome`] both ignore
 /// attempts that did not run. A serial group is rerun as a whole, so an attempt may be skipped after one with a result.
 fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
@@ -285,7 +263,7 @@ fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
         }
         Some("unexpected") if last.status == AttemptStatus::Passed => {
             last.status = AttemptStatus::Failed;
-            last.errors = vec![unexpected_pass()];
+            last.errors = vec![failure::error_saying(UNEXPECTED_PASS)];
         }
         _ => {}
     }

@@ -3,97 +3,72 @@
 use serde::Deserialize;
 
 use super::git::Metadata;
-use crate::{
-    json::{self, RareList},
-    text,
-};
+use crate::{json, text};
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct File {
     pub(super) config: Option<Config>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) suites: Vec<Suite>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) errors: Vec<Error>,
+    pub(super) suites: json::List<Suite>,
+    pub(super) errors: json::List<Error>,
     pub(super) stats: Option<Stats>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Config {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) root_dir: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) config_file: Option<String>,
+    pub(super) root_dir: json::Text,
+    pub(super) config_file: json::Text,
     pub(super) shard: Option<Shard>,
     /// Metadata of the user and of Playwright.
-    #[serde(deserialize_with = "json::object")]
-    pub(super) metadata: Metadata,
+    pub(super) metadata: json::Object<Metadata>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Shard {
-    #[serde(deserialize_with = "json::positive_integer")]
-    pub(super) current: Option<u32>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    pub(super) total: Option<u32>,
+    pub(super) current: json::Positive,
+    pub(super) total: json::Positive,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Stats {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) start_time: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) duration: Option<f64>,
+    pub(super) start_time: json::Text,
+    pub(super) duration: json::Number,
     /// The number of tests that failed.
-    #[serde(deserialize_with = "json::number")]
-    pub(super) unexpected: Option<f64>,
+    pub(super) unexpected: json::Number,
 }
 
 /// A file, or a `describe` in it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Suite {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) file: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) specs: Vec<Spec>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) suites: Vec<Suite>,
+    pub(super) title: json::Text,
+    pub(super) file: json::Text,
+    pub(super) specs: json::List<Spec>,
+    pub(super) suites: json::List<Suite>,
 }
 
 /// A test in the source.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Spec {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) title: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) file: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) tests: Vec<Test>,
+    pub(super) title: json::Text,
+    pub(super) file: json::Text,
+    pub(super) tests: json::List<Test>,
 }
 
 /// An execution of a test in one project; `--repeat-each` makes several.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Test {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) project_name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) expected_status: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) status: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) annotations: Vec<Annotation>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) results: Vec<TestResult>,
+    pub(super) project_name: json::Text,
+    pub(super) expected_status: json::Text,
+    pub(super) status: json::Text,
+    pub(super) annotations: json::List<Annotation>,
+    pub(super) results: json::List<TestResult>,
 }
 
 impl Test {
@@ -112,10 +87,9 @@ impl Test {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Annotation {
-    #[serde(rename = "type", deserialize_with = "json::text")]
-    pub(super) kind: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) description: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) kind: json::Text,
+    pub(super) description: json::Text,
 }
 
 /// An attempt.
@@ -123,60 +97,44 @@ pub(super) struct Annotation {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct TestResult {
     /// Only in a blob report: connects the events of an attempt's beginning and end.
-    #[serde(deserialize_with = "json::text")]
-    pub(super) id: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) status: Option<String>,
-    #[serde(deserialize_with = "json::number")]
-    pub(super) duration: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) start_time: Option<String>,
+    pub(super) id: json::Text,
+    pub(super) status: json::Text,
+    pub(super) duration: json::Number,
+    pub(super) start_time: json::Text,
     /// The first error, in parts.
     pub(super) error: Option<Error>,
     /// All errors, each with message, code frame and stack in one text.
-    #[serde(deserialize_with = "json::list")]
-    pub(super) errors: Vec<Error>,
+    pub(super) errors: json::List<Error>,
     pub(super) error_location: Option<SourceLocation>,
-    #[serde(deserialize_with = "json::rare_list")]
-    pub(super) attachments: RareList<Attachment>,
-    #[serde(deserialize_with = "json::rare_list")]
-    pub(super) stdout: RareList<Printed>,
-    #[serde(deserialize_with = "json::rare_list")]
-    pub(super) stderr: RareList<Printed>,
+    pub(super) attachments: json::RareList<Attachment>,
+    pub(super) stdout: json::RareList<Printed>,
+    pub(super) stderr: json::RareList<Printed>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Attachment {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) name: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) content_type: Option<String>,
+    pub(super) name: json::Text,
+    pub(super) content_type: json::Text,
     /// None if the report holds the content itself.
-    #[serde(deserialize_with = "json::text")]
-    pub(super) path: Option<String>,
+    pub(super) path: json::Text,
 }
 
 /// A piece of the output of a test. Bytes that are no text are left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Printed {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) text: Option<String>,
+    pub(super) text: json::Text,
 }
 
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct Error {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) message: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) stack: Option<String>,
+    pub(super) message: json::Text,
+    pub(super) stack: json::Text,
     /// The thrown value if it is not an `Error`.
-    #[serde(deserialize_with = "json::text")]
-    pub(super) value: Option<String>,
-    #[serde(deserialize_with = "json::text")]
-    pub(super) snippet: Option<String>,
+    pub(super) value: json::Text,
+    pub(super) snippet: json::Text,
     pub(super) location: Option<SourceLocation>,
     pub(super) cause: Option<Box<Error>>,
 }
@@ -184,10 +142,7 @@ pub(super) struct Error {
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct SourceLocation {
-    #[serde(deserialize_with = "json::text")]
-    pub(super) file: Option<String>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    pub(super) line: Option<u32>,
-    #[serde(deserialize_with = "json::positive_integer")]
-    pub(super) column: Option<u32>,
+    pub(super) file: json::Text,
+    pub(super) line: json::Positive,
+    pub(super) column: json::Positive,
 }

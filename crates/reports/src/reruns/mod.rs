@@ -15,7 +15,6 @@ use std::{
 };
 
 use assay_domain::{
-    attempt::Attempt,
     execution::Executions,
     rerun::{is_selection_of_failed, may_repeat},
     test::TestName,
@@ -28,6 +27,7 @@ use self::numbers::Numbers;
 use crate::{
     piece::Piece,
     report::{Format, Report, ReportedTest},
+    retries::failed,
 };
 
 /// How the files of an import relate, as warnings.
@@ -223,7 +223,7 @@ impl Chains {
             {
                 Some(earlier) => {
                     let attempts = std::mem::replace(&mut earlier.attempts, Executions::from(Vec::new()));
-                    earlier.attempts = attempts.continued_by(test.attempts, ends_in_failure);
+                    earlier.attempts = attempts.continued_by(test.attempts, failed);
                 }
                 None => others.push(test),
             }
@@ -252,13 +252,9 @@ fn browsers(report: &Report) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Whether the last attempt of an execution failed.
+/// Whether an execution failed.
 fn has_failed(test: &ReportedTest) -> bool {
-    test.attempts.executions().any(ends_in_failure)
-}
-
-fn ends_in_failure(attempts: &[Attempt]) -> bool {
-    attempts.last().is_some_and(|last| last.status.is_failure())
+    test.attempts.executions().any(failed)
 }
 
 /// The end of the last result. A report's own end may be that of the whole job.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
-use crate::paths;
+use crate::{paths, text::pattern};
 
 /// The place of each file in a series of attempts.
 pub(super) struct Numbers(Vec<Place>);
@@ -119,12 +119,6 @@ static MARK: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:\b|[-_. ])(?i:attempt|rerun|retry)[-_. ]?(\d{1,4})\b"));
 /// `TestResults/Retries/1`, where Microsoft's test platform writes attempts into files of other names.
 static FOLDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(.*?/?)Retries/(\d{1,4})$"));
-
-/// Compiles a constant pattern. A test compiles each, because an invalid one would panic.
-fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
-    Regex::new(text).expect("a valid pattern")
-}
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use crate::{
     attempt_output::Collected,
     input::Input,
     limits, memory, paths,
-    robot::pattern,
+    text::pattern,
     xml::{Tag, append, decode},
 };
 
@@ -26,11 +26,10 @@ pub(super) struct Message<'a> {
 
 impl<'a> Message<'a> {
     pub(super) fn begin(tag: &Tag<'a, '_>) -> Self {
-        let value = |name: &str| tag.attribute(name).unwrap_or_default();
         Self {
             // `yes` until version 3.
-            is_html: matches!(&*value("html"), "true" | "yes"),
-            is_left_out: matches!(&*value("level"), "TRACE" | "FAIL"),
+            is_html: matches!(&*tag.value("html"), "true" | "yes"),
+            is_left_out: matches!(&*tag.value("level"), "TRACE" | "FAIL"),
             text: Cow::Borrowed(""),
         }
     }

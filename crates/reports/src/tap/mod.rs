@@ -63,13 +63,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         memory::hold(RESULT.saturating_add(line.len()));
         reader.line(line, indent);
         memory::check(input.name)?;
-        if reader.results > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, number + 1),
-            });
-        }
+        input.check_tests(reader.results, || number + 1)?;
     }
     if reader.results == 0 && reader.planned.is_none() && reader.bail_out_reason.is_none() {
         return Err(input.broken(1, FORMAT, "expected `ok` or `not ok` on a line, found none"));

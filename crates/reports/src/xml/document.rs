@@ -11,9 +11,6 @@ use crate::{
 
 /// A reader of an XML format with one root element.
 pub(crate) trait Document<'a>: Default {
-    /// The kind of an open element in the format.
-    type ElementKind: Copy;
-
     /// The format's name in messages.
     const FORMAT: &'static str;
     /// The names that its root may have.
@@ -21,14 +18,14 @@ pub(crate) trait Document<'a>: Default {
     /// How deep its elements may nest.
     const DEPTH: usize = limits::DEPTH;
 
-    /// Reads the beginning of an element. `parent` is the kind of the enclosing element, `None` for the root.
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<Self::ElementKind>) -> Self::ElementKind;
+    /// Reads the beginning of an element in a parent, or of the root in "". Returns whether its contents are read.
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool;
 
     /// Reads text directly inside an element.
-    fn text(&mut self, kind: Self::ElementKind, text: Cow<'a, str>);
+    fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>);
 
-    /// Reads the end of an element.
-    fn end_element(&mut self, kind: Self::ElementKind);
+    /// Reads the end of an element whose contents are read.
+    fn end_element(&mut self, name: &str, parent: &str);
 
     /// The number of results that were read so far.
     fn results(&self) -> usize;
@@ -55,14 +52,16 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
     hold_copies(input);
     let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
     let mut document = D::default();
-    let mut open: Vec<D::ElementKind> = Vec::new();
+    let mut open: Vec<&str> = Vec::new();
+    // How deep the walk is in an element whose contents are not read.
+    let mut unread_depth = 0_usize;
     let mut roots = 0_usize;
     let mut counted = 0;
     let cut_at = loop {
         match xml.next()? {
             Node::Open => {
                 let tag = xml.tag();
-                if open.is_empty() {
+                if open.is_empty() && unread_depth == 0 {
                     if !D::ROOTS.contains(&tag.name) {
                         let problem =
                             format!("expected {} as the root, found <{}>", expected::<D>(), tag.name);
@@ -71,16 +70,21 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
                     roots += 1;
                 }
                 memory::hold(ELEMENT);
-                open.push(document.begin_element(tag, open.last().copied()));
+                if unread_depth > 0 || !document.begin_element(tag, innermost(&open)) {
+                    unread_depth += 1;
+                } else {
+                    open.push(tag.name);
+                }
             }
+            Node::Close if unread_depth > 0 => unread_depth -= 1,
             Node::Close => {
                 if let Some(closed) = open.pop() {
-                    document.end_element(closed);
+                    document.end_element(closed, innermost(&open));
                 }
             }
             Node::Text(text) => {
-                if let Some(kind) = open.last() {
-                    document.text(*kind, text);
+                if let Some((name, outer)) = open.split_last().filter(|_| unread_depth == 0) {
+                    document.text(name, innermost(outer), text);
                 }
             }
             Node::End => break None,
@@ -92,13 +96,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
             counted = results;
         }
         memory::check(input.name)?;
-        if results > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: format!("{} (line {})", limits::TESTS, xml.line()),
-            });
-        }
+        input.check_tests(results, || xml.line())?;
     };
     if roots == 0 {
         let problem = format!("expected {} as the root, found no whole element", expected::<D>());
@@ -118,6 +116,10 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
         ));
     }
     Ok(report)
+}
+
+fn innermost<'a>(open: &[&'a str]) -> &'a str {
+    open.last().copied().unwrap_or_default()
 }
 
 /// The error of a file that is cut off before its first whole result.

@@ -34,12 +34,12 @@ pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// Appends `more` to a text. A text that was empty is not copied.
-pub(crate) fn append<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
-    if text.is_empty() {
-        *text = more;
-    } else {
-        text.to_mut().push_str(&more);
+/// Appends `more` to a text, if there is one. A text that was empty is not copied.
+pub(crate) fn append<'t, 'a: 't>(text: impl Into<Option<&'t mut Cow<'a, str>>>, more: Cow<'a, str>) {
+    match text.into() {
+        Some(text) if text.is_empty() => *text = more,
+        Some(text) => text.to_mut().push_str(&more),
+        None => {}
     }
 }
 

@@ -68,8 +68,10 @@ fn a_repeated_case_is_a_retry_by_the_shape_that_its_tool_documents() {
     let xcbeautify = "name='ShopUITests.Login' tests='3' failures='1'";
     let bitrise = |name: &str| format!("{name}' configuration-hash='c1");
     for (root, suite, results, expected) in [
-        // A method of a class, at any place.
-        ("", gradle, "a() F, a() P, b() P", "FP"),
+        // A method of a class, after all others. Before one of them, it is another leaf of this title.
+        ("", gradle, "a() F, b() P, a() P", "FP"),
+        ("", gradle, "a() F, b() P, c() F, a() P, c() F, c() P", "FP"),
+        ("", gradle, "a() F, a() P, b() P", "P F"),
         // A leaf of a specification may be one word.
         ("", gradle, "a F, b P, a P", "P F"),
         ("", gradle, "a F, a P, b P", "P F"),

@@ -1,8 +1,9 @@
 //! Distribution over several machines by Citus, where the database has that extension.
 //!
 //! All rows of a project are on one worker: `project` is distributed by its id, and each table with `project_id` with
-//! it. Organizations, keys, entries of projects, periods and migrations stay on the coordinator. No statement of this
-//! program names tables of both kinds.
+//! it. Organizations, keys, sessions, entries of projects and migrations are copied to every node, so that a server may
+//! connect to any of them. The list of partitions stays on the coordinator, which alone makes partitions. No statement
+//! of this program names tables of two kinds.
 
 use assay_domain::store::StoreError;
 use diesel::{
@@ -10,7 +11,7 @@ use diesel::{
     connection::SimpleConnection,
     dsl::sql,
     select, sql_query,
-    sql_types::{Array, Bool, Text},
+    sql_types::{Array, Bool, Nullable, Text},
 };
 
 use crate::admin::migrate;
@@ -23,13 +24,13 @@ const PASS_ON_SETTINGS: &str = "DO $$ BEGIN \
          EXECUTE format('ALTER DATABASE %I SET citus.propagate_set_commands = ''local''', current_database()); \
      END $$";
 
-/// The tables of projects that are not distributed yet, `project` first. Keys have a project too, but are looked up by
-/// their hash.
-const UNDISTRIBUTED: &str = "SELECT relname::text AS name FROM pg_class \
+/// The tables that are not distributed yet, `project` first, each with its column of projects. Those without one are
+/// copied to every node, and so are keys, which are looked up by their hash.
+const UNDISTRIBUTED: &str = "SELECT relname::text AS name, \
+         CASE WHEN relname = 'project' THEN 'id' WHEN relname <> 'api_key' THEN attname::text END AS project_column \
+     FROM pg_class LEFT JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'project_id' AND NOT attisdropped \
      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition \
-         AND relname <> 'api_key' \
-         AND (relname = 'project' OR EXISTS ( \
-             SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'project_id' AND NOT attisdropped)) \
+         AND relname <> 'partition' \
          AND NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = pg_class.oid) \
      ORDER BY relname <> 'project', relname";
 
@@ -42,9 +43,11 @@ const FOREIGN_KEYS: &str = "SELECT conrelid::regclass::text AS of_table, quote_i
      ORDER BY of_table, name";
 
 #[derive(QueryableByName)]
-struct TableName {
+struct Table {
     #[diesel(sql_type = Text)]
     name: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    project_column: Option<String>,
 }
 
 #[derive(QueryableByName)]
@@ -65,7 +68,7 @@ pub(crate) fn prepare(connection: &mut PgConnection) -> QueryResult<()> {
     Ok(())
 }
 
-/// Distributes the tables of projects that are not distributed yet, and returns their names; none where the database
+/// Distributes the tables that are not distributed yet, and returns their names; none where the database
 /// does not have the extension. To be called after each migration. Safe to call from several programs at once.
 pub fn distribute(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = migrate::with_lock_timeout(url)?;
@@ -82,7 +85,8 @@ pub fn distribute(url: &str) -> Result<Vec<String>, StoreError> {
 /// The tables that [`distribute`] would distribute, in its order. Only for tests.
 #[doc(hidden)]
 pub fn undistributed(url: &str) -> Result<Vec<String>, StoreError> {
-    find_undistributed(&mut migrate::with_migration_lock(url)?).map_err(failed)
+    let tables = find_undistributed(&mut migrate::with_migration_lock(url)?).map_err(failed)?;
+    Ok(tables.into_iter().map(|table| table.name).collect())
 }
 
 fn failed(error: diesel::result::Error) -> StoreError {
@@ -99,35 +103,35 @@ fn has_extension(connection: &mut PgConnection) -> QueryResult<bool> {
     .get_result(connection)
 }
 
-fn find_undistributed(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
-    let tables: Vec<TableName> = sql_query(UNDISTRIBUTED).load(connection)?;
-    Ok(tables.into_iter().map(|table| table.name).collect())
+fn find_undistributed(connection: &mut PgConnection) -> QueryResult<Vec<Table>> {
+    sql_query(UNDISTRIBUTED).load(connection)
 }
 
 fn distribute_tables(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     let tables = find_undistributed(connection)?;
-    if tables.is_empty() {
-        return Ok(tables);
+    let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
+    if names.is_empty() {
+        return Ok(names);
     }
     connection.batch_execute(SEQUENTIAL)?;
     connection.batch_execute(PASS_ON_SETTINGS)?;
     // A foreign key cannot connect a distributed table with a table that is not distributed yet.
     let foreign_keys: Vec<ForeignKey> = sql_query(FOREIGN_KEYS)
-        .bind::<Array<Text>, _>(&tables)
+        .bind::<Array<Text>, _>(&names)
         .load(connection)?;
     for ForeignKey { of_table, name, .. } in &foreign_keys {
         connection.batch_execute(&format!("ALTER TABLE {of_table} DROP CONSTRAINT {name}"))?;
     }
-    for table in &tables {
-        let (column, with) = match table.as_str() {
-            "project" => ("id", "none"),
-            _ => ("project_id", "project"),
-        };
-        sql_query("SELECT create_distributed_table($1::regclass, $2, colocate_with => $3)")
-            .bind::<Text, _>(table)
-            .bind::<Text, _>(column)
-            .bind::<Text, _>(with)
-            .execute(connection)?;
+    for Table { name, project_column } in &tables {
+        let with = if name == "project" { "none" } else { "project" };
+        sql_query(
+            "SELECT CASE WHEN $2 IS NULL THEN create_reference_table($1::regclass) \
+                 ELSE create_distributed_table($1::regclass, $2, colocate_with => $3) END",
+        )
+        .bind::<Text, _>(name)
+        .bind::<Nullable<Text>, _>(project_column)
+        .bind::<Text, _>(with)
+        .execute(connection)?;
     }
     for foreign_key in &foreign_keys {
         let ForeignKey {
@@ -139,5 +143,5 @@ fn distribute_tables(connection: &mut PgConnection) -> QueryResult<Vec<String>> 
             "ALTER TABLE {of_table} ADD CONSTRAINT {name} {definition}"
         ))?;
     }
-    Ok(tables)
+    Ok(names)
 }

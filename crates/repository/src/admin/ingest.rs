@@ -4,6 +4,7 @@
 
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
+    fix::{FixError, NewFix},
     id::{KeyId, ProjectId},
     ingest::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
@@ -14,14 +15,15 @@ use assay_domain::{
 };
 use diesel::{
     ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryableByName, RunQueryDsl, sql_query,
-    sql_types::{Bool, Bytea, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Bool, Bytea, Date, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
+use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::{
     Database,
-    admin::project,
+    admin::{key, project},
     db::{
         column::{At, int, long_count, storable},
         pool::{Read, WorkError},
@@ -37,6 +39,8 @@ const RECORD_DAYS: i64 = 90;
 const BATCH: i64 = 20_000;
 /// Most characters that are stored of a client's self-reported name.
 const CLIENT_CHARS: usize = 200;
+/// Most characters that are stored of a sender.
+const SENDER_CHARS: usize = 500;
 
 #[derive(QueryableByName)]
 struct KeyRow {
@@ -60,6 +64,15 @@ struct KeyRow {
     revoked_at: Option<At>,
 }
 
+/// A key without a secret.
+#[derive(QueryableByName)]
+struct TrustedKeyRow {
+    #[diesel(embed)]
+    key: KeyRow,
+    #[diesel(sql_type = Jsonb)]
+    trust: Value,
+}
+
 impl IngestKeys for Database {
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
         self.on_primary("reading a key", |connection| {
@@ -69,6 +82,21 @@ impl IngestKeys for Database {
                 .get_result(connection)
                 .optional()?;
             Ok::<_, WorkError<StoreError>>(row.map(StoredIngestKey::from))
+        })
+    }
+
+    fn trusted_keys(&self, issuer: &str, repository: &str) -> Result<Vec<StoredIngestKey>, StoreError> {
+        self.on_primary("reading trusted keys", |connection| {
+            let rows: Vec<TrustedKeyRow> = sql_query("SELECT * FROM assay_ingest_trust($1, $2)")
+                .bind::<Text, _>(storable(issuer))
+                .bind::<Text, _>(storable(repository))
+                .load(connection)?;
+            let key = |row: TrustedKeyRow| {
+                let mut key = StoredIngestKey::from(row.key);
+                key.terms.trust = Some(key::trusted(row.trust)?);
+                Ok(key)
+            };
+            Ok::<_, WorkError<StoreError>>(rows.into_iter().map(key).collect::<Result<_, StoreError>>()?)
         })
     }
 
@@ -102,6 +130,19 @@ impl IngestKeys for Database {
             record::store_decision(connection, project.0, decision, rules, now)
         })
     }
+
+    fn record_fix(
+        &self,
+        project: ProjectId,
+        fix: &NewFix,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<(), FixError> {
+        let id = self.new_id(now);
+        self.in_transaction("storing a fix", |connection| {
+            record::store_fix(connection, (project.0, id), fix, rules, now)
+        })
+    }
 }
 
 impl From<KeyRow> for StoredIngestKey {
@@ -116,18 +157,20 @@ impl From<KeyRow> for StoredIngestKey {
                 expires_at: row.expires_at.map(|at| at.0),
                 backfill: row.backfill,
                 pull_requests_only: row.pull_requests_only,
+                trust: None,
             },
             revoked_at: row.revoked_at.map(|at| at.0),
+            sender: None,
         }
     }
 }
 
 /// Stores the record of an upload; the same one again changes nothing.
 fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::QueryResult<usize> {
-    let client = new.client.as_deref().map(|client| {
-        let client_excerpt: String = client.chars().take(CLIENT_CHARS).collect();
-        storable(&client_excerpt)
-    });
+    let excerpt = |text: &Option<String>, chars| {
+        let text = text.as_deref()?;
+        Some(storable(&text.chars().take(chars).collect::<String>()))
+    };
     diesel::insert_into(upload::table)
         .values((
             upload::project_id.eq(new.project.0),
@@ -140,7 +183,8 @@ fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::Quer
             upload::files.eq(int(new.files)),
             upload::shard_id.eq(new.shard_id.0),
             upload::effect.eq(new.effect.as_str()),
-            upload::client.eq(client),
+            upload::client.eq(excerpt(&new.client, CLIENT_CHARS)),
+            upload::sender.eq(excerpt(&new.sender, SENDER_CHARS)),
         ))
         .on_conflict_do_nothing()
         .execute(connection)
@@ -148,19 +192,20 @@ fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::Quer
 
 /// The newest uploads of a project, the newest first.
 pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32) -> Read<Vec<UploadEntry>> {
-    let rows: Vec<(UploadRow, Option<String>)> = upload::table
+    let rows: Vec<(UploadRow, Option<String>, Option<String>)> = upload::table
         .filter(upload::project_id.eq(project.0))
         .order((upload::at.desc(), upload::id.desc()))
         .limit(i64::from(limit))
-        .select((COLUMNS, upload::client))
+        .select((COLUMNS, upload::client, upload::sender))
         .load(connection)?;
-    let keys = names_of_keys(connection, rows.iter().map(|((_, key, ..), _)| *key).collect())?;
-    let entry = |(row, client): (UploadRow, Option<String>)| {
+    let keys = names_of_keys(connection, rows.iter().map(|((_, key, ..), ..)| *key).collect())?;
+    let entry = |(row, client, sender): (UploadRow, _, _)| {
         let (key_prefix, key_name) = keys.get(&row.1).cloned().unzip();
         Ok(UploadEntry {
             upload: project_upload(row, key_name.flatten())?,
             key_prefix,
             client,
+            sender,
         })
     };
     Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)

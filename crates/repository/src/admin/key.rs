@@ -2,15 +2,17 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
+    identity::Trust,
     ingest::IngestTerms,
     key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
-    store::{KeyDeletion, KeyRotation},
+    store::{KeyDeletion, KeyRotation, StoreError},
     timestamp::Timestamp,
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
     PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
 };
+use serde_json::{Value, json};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
@@ -44,6 +46,7 @@ pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option
     };
     Ok(Some(StoredKey {
         id: KeyId(id),
+        is_person: false,
         organization: OrganizationId(organization),
         plan: word("plan", &plan)?,
         expires_at: expires_at
@@ -118,11 +121,17 @@ pub(crate) fn insert_ingest(
             api_key::expires_at.eq(terms.expires_at.map(At)),
             api_key::backfill.eq(terms.backfill),
             api_key::pull_requests_only.eq(terms.pull_requests_only),
+            api_key::trust.eq(terms.trust.as_ref().map(|trust| json!(trust))),
         ))
         .on_conflict(api_key::id)
         .do_nothing()
         .execute(connection)?;
     Ok(true)
+}
+
+/// The trust of a key without a secret.
+pub(crate) fn trusted(value: Value) -> Result<Trust, StoreError> {
+    serde_json::from_value(value).map_err(|_| corrupt("trust of a key", "api_key.trust"))
 }
 
 type NewRow = (
@@ -155,6 +164,7 @@ type EntryRow = (
     Option<At>,
     Option<Date>,
     (Option<String>, bool, bool),
+    Option<Value>,
 );
 
 /// The keys of an organization and its projects, oldest first.
@@ -171,12 +181,13 @@ pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) 
             api_key::revoked_at,
             api_key::last_used_on,
             (api_key::name, api_key::backfill, api_key::pull_requests_only),
+            api_key::trust,
         ))
         .order((api_key::created_at, api_key::id))
         .load(connection)?;
     rows.into_iter()
         .map(
-            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on, terms): EntryRow| {
+            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on, terms, trust): EntryRow| {
                 let (name, backfill, pull_requests_only) = terms;
                 Ok(KeyEntry {
                     id: KeyId(id),
@@ -189,6 +200,7 @@ pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) 
                     pull_requests_only,
                     expires_at: expires_at.map(|at| at.0),
                     revoked_at: revoked_at.map(|at| at.0),
+                    trust: trust.map(trusted).transpose()?,
                     last_used_on: last_used_on.map(|day| day.to_string()),
                 })
             },

@@ -45,6 +45,17 @@ pub(crate) fn with_name(connection: &mut PgConnection, name: &str, own: Uuid) ->
         .optional()
 }
 
+/// The plan of an organization; none if there is no such organization.
+pub(crate) fn plan(connection: &mut PgConnection, id: OrganizationId) -> Read<Option<Plan>> {
+    let plan: Option<String> = organization::table
+        .find(id.0)
+        .filter(organization::deleted_at.is_null())
+        .select(organization::plan)
+        .first(connection)
+        .optional()?;
+    Ok(plan.map(|plan| word("plan", &plan)).transpose()?)
+}
+
 /// Stores an organization. Storing the same one again changes nothing, so that this may be repeated.
 pub(crate) fn insert(connection: &mut PgConnection, new: &Organization) -> Result<(), WorkError<NameError>> {
     lock_names(connection)?;

@@ -7,7 +7,7 @@ use assay_domain::{
     edge::DROPPED_AFTER_DAYS,
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
-    settings::{Chat, ChatEvent, Repohost, Settings},
+    settings::{Chat, ChatEvent, FlakeBudgetState, Repohost, Settings},
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
 };
@@ -24,6 +24,7 @@ use crate::{
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
     },
+    read::judged_figures::{self, flake_budget},
 };
 
 /// The caller's project of this id.
@@ -119,8 +120,9 @@ fn load(
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
     type Words = Option<Vec<String>>;
-    type Row = (String, Words, Words, Option<At>, bool, bool);
-    let (stable_branch, events, served, served_at, pr_comments, stable_names): Row = project::table
+    type Budget = (Option<Vec<i32>>, bool);
+    type Row = (String, Words, Words, Option<At>, bool, bool, Budget);
+    let (stable_branch, events, served, served_at, pr_comments, stable_names, budget): Row = project::table
         .filter(project::id.eq(of.id.0))
         .select((
             project::stable_branch,
@@ -129,6 +131,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             project::chat_served_at,
             project::pr_comments,
             project::stable_names,
+            (project::flake_budget, project::is_budget_exceeded),
         ))
         .first(connection)?;
     // Nothing is sent any more after assay-notify was away for as long as messages are kept.
@@ -157,6 +160,10 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             pr_comments_enabled: pr_comments,
         },
         stable_names,
+        flake_budget: flake_budget(budget.0.as_deref()).map(|of| FlakeBudgetState {
+            budget: of,
+            is_exceeded: budget.1,
+        }),
     })
 }
 
@@ -342,6 +349,18 @@ pub(crate) fn change(
     if let Some(stable) = change.stable_names {
         diesel::update(row())
             .set(project::stable_names.eq(stable))
+            .execute(connection)?;
+    }
+    if let Some(budget) = change.flake_budget {
+        // Of the last judgement, so that the state is that of the new budget at once.
+        let health: Option<Vec<i64>> = row().select(project::health).first(connection)?;
+        let flaky = judged_figures::flaky(health.as_deref());
+        let is_exceeded = budget.is_some_and(|budget| budget.is_exceeded(false, flaky));
+        diesel::update(row())
+            .set((
+                project::flake_budget.eq(budget.map(|budget| vec![budget.most, budget.met_at])),
+                project::is_budget_exceeded.eq(is_exceeded),
+            ))
             .execute(connection)?;
     }
     Ok(())

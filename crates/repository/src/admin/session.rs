@@ -14,7 +14,7 @@ use crate::db::{column::At, schema::ended_session};
 pub(crate) fn end(
     connection: &mut PgConnection,
     session: SessionId,
-    key: KeyId,
+    key: Option<KeyId>,
     expires_at: Timestamp,
     now: Timestamp,
 ) -> QueryResult<()> {
@@ -22,7 +22,7 @@ pub(crate) fn end(
     diesel::insert_into(ended_session::table)
         .values((
             ended_session::id.eq(session.0),
-            ended_session::key_id.eq(key.0),
+            ended_session::key_id.eq(key.map(|key| key.0)),
             ended_session::expires_at.eq(At(expires_at)),
         ))
         .on_conflict_do_nothing()

@@ -15,7 +15,7 @@ use crate::{
     db::{
         column::At,
         schema::{
-            api_key, attempt, attempt_texts, branch, browser, daily_count, edge, ended_session, message,
+            api_key, attempt, attempt_texts, branch, browser, daily_count, edge, ended_session, fix, message,
             organization, part, project, project_entry, result_block, run, run_pack, signature,
             signature_alias, test, upload, upload_day, verdict_block, verdict_evidence,
         },
@@ -123,7 +123,7 @@ pub(crate) const ORGANIZATION_TABLES: [CopyTable; 5] = [
 ];
 
 /// The tables of projects, each after those that refer to it.
-pub(crate) const PROJECT_TABLES: [ProjectTable; 18] = [
+pub(crate) const PROJECT_TABLES: [ProjectTable; 19] = [
     project_table!(result_block, run_number: i32, BATCH_BLOCKS),
     project_table!(attempt, run_number: i32),
     project_table!(attempt_texts, run_number: i32, BATCH_BLOCKS),
@@ -142,4 +142,5 @@ pub(crate) const PROJECT_TABLES: [ProjectTable; 18] = [
     project_table!(message, number: i32),
     project_table!(upload, at: At),
     project_table!(upload_day, day: Date),
+    project_table!(fix, test: i32),
 ];

@@ -5,8 +5,11 @@ use std::time::Duration;
 use assay_domain::store::{Connections, RecordError, StoreError};
 use diesel::{
     Connection, PgConnection,
-    connection::SimpleConnection,
-    r2d2::{ConnectionManager, CustomizeConnection, NopErrorHandler, Pool, PooledConnection, R2D2Connection},
+    connection::{AnsiTransactionManager, SimpleConnection, TransactionManager as _},
+    r2d2::{
+        Builder, ConnectionManager, CustomizeConnection, NopErrorHandler, Pool, PooledConnection,
+        R2D2Connection,
+    },
     result::{DatabaseErrorKind, Error as QueryError},
 };
 
@@ -119,26 +122,33 @@ impl WorkError<StoreError> {
 /// The outcome of a read: its statements may fail, and what they return may be corrupt.
 pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
 
-/// The connections to the primary.
-pub(crate) type PrimaryPool = Pool<ConnectionManager<PgConnection>>;
+/// Connections to one address.
+pub(crate) type ConnectionPool = Pool<ConnectionManager<PgConnection>>;
 
 /// The pool of connections to the primary. Connects at the first use.
-pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOptions) -> PrimaryPool {
-    let manager = ConnectionManager::new(connection_string.with_time_limits());
+pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOptions) -> ConnectionPool {
+    builder(options, options.idle_timeout.min(options.statement_timeout))
+        .connection_timeout(options.wait)
+        // The caller's error carries the cause.
+        .error_handler(Box::new(NopErrorHandler))
+        .build_unchecked(ConnectionManager::new(connection_string.with_time_limits()))
+}
+
+/// A pool whose connections have these limits.
+pub(crate) fn builder(
+    options: PoolOptions,
+    idle_timeout: Duration,
+) -> Builder<ConnectionManager<PgConnection>> {
     Pool::builder()
         .max_size(options.size.max(1))
-        .connection_timeout(options.wait)
         // A check at each check-out would cost a quarter of the throughput. A dead connection is replaced
         // instead.
         .test_on_check_out(false)
-        // The caller's error carries the cause.
-        .error_handler(Box::new(NopErrorHandler))
         .connection_customizer(Box::new(Session {
             statement_timeout: options.statement_timeout,
-            idle_timeout: options.idle_timeout.min(options.statement_timeout),
+            idle_timeout,
             rolls_back: options.rolls_back,
         }))
-        .build_unchecked(manager)
 }
 
 impl Postgres {
@@ -222,6 +232,22 @@ impl Postgres {
     }
 }
 
+/// Runs several reads in one repeatable-read transaction, so that they see one state of the database.
+pub(crate) fn in_one_state<T>(
+    connection: &mut PgConnection,
+    mut work: impl FnMut(&mut PgConnection) -> Read<T>,
+) -> Read<T> {
+    let status = AnsiTransactionManager::transaction_manager_status_mut(connection);
+    if status.transaction_depth().is_ok_and(|depth| depth.is_some()) {
+        return work(connection);
+    }
+    connection
+        .build_transaction()
+        .read_only()
+        .repeatable_read()
+        .run(work)
+}
+
 /// The settings of every new connection.
 #[derive(Debug)]
 struct Session {
@@ -281,7 +307,7 @@ fn misses_partition(error: &QueryError) -> bool {
 }
 
 /// Ends the session of a connection, so that the pool replaces it.
-fn end_session(connection: &mut PgConnection) {
+pub(crate) fn end_session(connection: &mut PgConnection) {
     // It always fails, because it ends its own session.
     let _ended = connection.batch_execute("SELECT pg_terminate_backend(pg_backend_pid())");
 }

@@ -7,17 +7,19 @@ use diesel::r2d2::R2D2Connection;
 
 use super::{
     connection_string::ConnectionString,
-    pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
+    pool::{ConnectionPool, PoolOptions, WorkError, new_pool},
     standbys::Standbys,
 };
 
 /// The connections to the primary, and the standbys that may be read. Everything that runs a statement goes through it.
 pub struct Postgres {
-    pub(crate) pool: PrimaryPool,
+    pub(crate) pool: ConnectionPool,
     pub(crate) connection_string: ConnectionString,
     pub(crate) standbys: Option<Standbys>,
     /// Reads of data that the primary answered.
     pub(crate) primary_reads: AtomicU64,
+    /// Reads of data that a standby answered.
+    pub(crate) standby_reads: AtomicU64,
     pub(crate) options: PoolOptions,
 }
 
@@ -30,6 +32,7 @@ impl Postgres {
             connection_string,
             standbys: None,
             primary_reads: AtomicU64::new(0),
+            standby_reads: AtomicU64::new(0),
             options,
         };
         postgres.on_primary("connecting", |connection| {

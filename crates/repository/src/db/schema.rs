@@ -41,6 +41,9 @@ diesel::table! {
         edges -> Integer,
         chat_served -> Nullable<Array<Text>>,
         chat_served_at -> Nullable<Timestamptz>,
+        flake_budget -> Nullable<Array<Integer>>,
+        is_budget_exceeded -> Bool,
+        health -> Nullable<Array<BigInt>>,
     }
 }
 
@@ -70,13 +73,14 @@ diesel::table! {
         name -> Nullable<Text>,
         backfill -> Bool,
         pull_requests_only -> Bool,
+        trust -> Nullable<Jsonb>,
     }
 }
 
 diesel::table! {
     ended_session (id) {
         id -> Uuid,
-        key_id -> Uuid,
+        key_id -> Nullable<Uuid>,
         expires_at -> Timestamptz,
     }
 }
@@ -296,8 +300,8 @@ diesel::table! {
     verdict_evidence (project_id, test) {
         project_id -> Uuid,
         test -> Integer,
-        runs -> Array<Uuid>,
         failing_on -> Text,
+        run_numbers -> Array<Integer>,
     }
 }
 
@@ -320,6 +324,7 @@ diesel::table! {
         settled -> Nullable<Integer>,
         settled_at -> Nullable<Timestamptz>,
         is_cancelled -> Bool,
+        flaky_tests -> Nullable<Integer>,
     }
 }
 
@@ -357,6 +362,17 @@ diesel::table! {
         client -> Nullable<Text>,
         shard_id -> Nullable<Uuid>,
         decision -> Nullable<Jsonb>,
+        sender -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    /// Fixes of flaky tests.
+    fix (project_id, test, id) {
+        project_id -> Uuid,
+        test -> Integer,
+        id -> Uuid,
+        body -> Jsonb,
     }
 }
 
@@ -411,7 +427,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     edge,
     message,
     upload,
-    upload_day
+    upload_day,
+    fix
 );
 
 diesel::allow_columns_to_appear_in_same_group_by_clause!(

@@ -19,7 +19,7 @@ use diesel::{
     Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
     result::Error as QueryError,
-    sql_types::{Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -53,6 +53,7 @@ struct Row {
     last_seen: At,
     status: Option<String>,
     failed: i32,
+    duration_ms: Option<i64>,
     pack: Vec<u8>,
 }
 
@@ -67,6 +68,7 @@ type RowTypes = (
     Timestamptz,
     Nullable<Text>,
     Integer,
+    Nullable<BigInt>,
     Binary,
 );
 
@@ -112,6 +114,22 @@ pub(crate) fn cached_or_read(
         }
     };
     Ok((Some(state.observed), history))
+}
+
+/// Passes the runs that started from a time on to `each`, oldest first, each with the milliseconds from its start to its
+/// end. They are read row by row, so that the memory does not depend on their number. Returns the joined tests. A project
+/// that was deleted after the caller's look-up has no runs.
+pub(crate) fn each_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    from: Timestamp,
+    each: impl FnMut(RunObservations, Option<u64>),
+) -> Read<Joins> {
+    let Some(state) = State::find(connection, project)? else {
+        return Ok(Joins::default());
+    };
+    let order = " ORDER BY packed.started_at, packed.run_number";
+    state.each_run(connection, project, (from, order), each)
 }
 
 /// Marks a project's history as changed. `observed` is an id that was never used for the project before.
@@ -212,6 +230,25 @@ impl State {
         project: Uuid,
         from: Timestamp,
     ) -> Read<(History, Joins)> {
+        let mut runs = Vec::new();
+        let joins = self.each_run(connection, project, (from, ""), |observed, _| runs.push(observed))?;
+        runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
+        let history = History {
+            stable_branch: Arc::from(&*self.stable_branch),
+            tests: self.tests,
+            runs,
+        };
+        Ok((history, joins))
+    }
+
+    /// Passes the runs that started from a time on to `each`, in this order.
+    fn each_run(
+        &self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        (from, order): (Timestamp, &'static str),
+        mut each: impl FnMut(RunObservations, Option<u64>),
+    ) -> Read<Joins> {
         let joins = match self.has_joins {
             true => joins::load(connection, project)?,
             false => Joins::default(),
@@ -220,45 +257,35 @@ impl State {
         // Diesel cannot express this.
         let packs = SqlStatement::<RowTypes>::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
-             run.complete, run.last_seen, run.status, run.failed, packed.pack \
+             run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
              FROM run_pack AS packed CROSS JOIN LATERAL ( \
                  SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
-                     coalesce(finished_at, started_at) AS last_seen, status, failed \
+                     coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
                  FROM run WHERE run.number = packed.run_number AND run.project_id = ",
         )
         .bind(project)
         .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
         .bind(project)
         .sql(" AND packed.started_at >= ")
-        .bind(At(from));
-        // Row by row, so that a pack is decoded while Postgres searches the next ones.
-        let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+        .bind(At(from))
+        .sql(order);
         let mut texts = Texts::default();
-        let mut runs = rows
-            .filter_map(
-                |row| match row.map(|row| row.observations(self.tests, &mut texts)) {
-                    Ok(Ok(mut observed)) => {
-                        joins.apply(&mut observed);
-                        Some(Ok(observed))
-                    }
-                    // Every page of the project reads the packs. Without this run they are nearly right.
-                    Ok(Err(error)) => {
-                        log::error!(
-                            "a run is left out of verdicts: {error}; `assay-admin rebuild` repairs it"
-                        );
-                        None
-                    }
-                    Err(error) => Some(Err(error.into())),
-                },
-            )
-            .collect::<Read<Vec<_>>>()?;
-        runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
-        let history = History {
-            stable_branch: Arc::from(&*self.stable_branch),
-            tests: self.tests,
-            runs,
-        };
-        Ok((history, joins))
+        // Row by row, so that a pack is decoded while Postgres searches the next ones.
+        for row in packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)? {
+            let row = row?;
+            let duration = row.duration_ms.and_then(|ms| u64::try_from(ms).ok());
+            match row.observations(self.tests, &mut texts) {
+                Ok(mut observed) => {
+                    joins.apply(&mut observed);
+                    each(observed, duration);
+                }
+                // Every page of the project reads the packs. Without this run they are nearly right.
+                Err(error) => {
+                    log::error!("a run is left out of verdicts: {error}; `assay-admin rebuild` repairs it");
+                }
+            }
+        }
+        Ok(joins)
     }
 }
 

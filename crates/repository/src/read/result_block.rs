@@ -285,20 +285,9 @@ pub(crate) fn results_of_run(
     Ok(results)
 }
 
-/// Calls `each` with the results of these runs, which start within the bounds, without starts. One block is in memory at a
-/// time.
+/// Calls `each` with the results of these runs, which start within the bounds, without starts, and the number of the run.
+/// One block is in memory at a time.
 pub(crate) fn for_each_of_runs(
-    connection: &mut PgConnection,
-    project: Uuid,
-    runs: &[i32],
-    bounds: (At, At),
-    mut each: impl FnMut(StoredResult),
-) -> Read<()> {
-    for_each_with_run(connection, project, runs, bounds, |_, result| each(result))
-}
-
-/// The same with the numbers of the runs.
-pub(crate) fn for_each_with_run(
     connection: &mut PgConnection,
     project: Uuid,
     runs: &[i32],

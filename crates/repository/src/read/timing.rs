@@ -56,7 +56,7 @@ pub(crate) fn find(
             project.id.0,
             &numbers,
             (At(oldest), At(newest)),
-            |result| {
+            |_, result| {
                 let milliseconds = result.duration_ms.and_then(|ms| u64::try_from(ms).ok());
                 if let (true, Some(milliseconds), Ok(test)) =
                     (timed.contains(&result.status), milliseconds, count(result.test))
@@ -110,7 +110,7 @@ pub(crate) fn of_runs(
     let mut unknown = None;
     let mut reported: HashMap<usize, Bitmap> = HashMap::new();
     let bounds = (At(oldest), At(newest));
-    result_block::for_each_with_run(connection, project.id.0, &numbers, bounds, |run, result| {
+    result_block::for_each_of_runs(connection, project.id.0, &numbers, bounds, |run, result| {
         if let (false, Ok(test), Some(place)) = (joins.is_empty(), count(result.test), places.get(&run)) {
             reported.entry(*place).or_default().insert(test);
         }

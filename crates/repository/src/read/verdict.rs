@@ -1,5 +1,7 @@
 //! Stored verdicts.
 
+use std::collections::HashMap;
+
 use assay_domain::{
     id::RunId,
     project::Project,
@@ -20,9 +22,8 @@ use crate::{
     db::{
         column::{At, corrupt, file_hash, optional_word, short_hash, status, word},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, in_one_state},
         schema::{project as projects, run, test, verdict_block, verdict_evidence},
-        standbys::in_one_state,
         static_sql::static_sql,
     },
     read::{
@@ -68,7 +69,7 @@ fn find_named(
         (Some(row), true)
             if !row.has_joins && row.newest().is_some_and(|newest| newest.0 <= project.visible_to) =>
         {
-            let (file_path, stored) = row.stored()?;
+            let (file_path, stored) = row.stored(connection, project)?;
             let name = selector.name.clone();
             Ok(TestLookup::Found(TestVerdict {
                 test: TestName { name, file_path },
@@ -93,9 +94,10 @@ pub(crate) fn of_test(
     project: &Project,
     ordinal: i32,
 ) -> Read<Option<StoredVerdict>> {
-    let row = rows(connection, project, &TestKey::Numbered(ordinal))?.pop();
-    let stored = row.map(|row| Ok::<_, StoreError>(row.stored()?.1)).transpose()?;
-    Ok(stored.flatten())
+    match rows(connection, project, &TestKey::Numbered(ordinal))?.pop() {
+        Some(row) => Ok(row.stored(connection, project)?.1),
+        None => Ok(None),
+    }
 }
 
 /// At most two of the selected tests, with their verdicts. Tests whose newest result is not visible are left out.
@@ -147,7 +149,7 @@ fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>
                 element_of_test!("last_status", SmallInt),
                 element_of_test!("last_offset_ms", Integer),
             ),
-            (verdict_evidence::runs, verdict_evidence::failing_on).nullable(),
+            (verdict_evidence::run_numbers, verdict_evidence::failing_on).nullable(),
             (run::id, run::number, run::started_at).nullable(),
         ))
         .limit(2)
@@ -184,7 +186,7 @@ struct Row {
     own: OwnFiguresRow,
     /// The outcome of the last run: the final attempt's status, and the offset of its start from the run's.
     outcome: (Option<i16>, Option<i32>),
-    evidence: Option<(Vec<Uuid>, String)>,
+    evidence: Option<(Vec<i32>, String)>,
     last_run: Option<RunRow>,
 }
 
@@ -199,7 +201,11 @@ impl Row {
     }
 
     /// The test's file, and its verdict.
-    fn stored(self) -> Result<(Option<String>, Option<StoredVerdict>), StoreError> {
+    fn stored(
+        self,
+        connection: &mut PgConnection,
+        project: &Project,
+    ) -> Read<(Option<String>, Option<StoredVerdict>)> {
         let (Some(status), reason, Some(body)) = self.verdict else {
             return Ok((self.test.0, None));
         };
@@ -212,7 +218,8 @@ impl Row {
             evidence,
             named_runs,
         } = parsed(&body)?;
-        let (runs, failing_on) = self.evidence.unwrap_or_default();
+        let (run_numbers, failing_on) = self.evidence.unwrap_or_default();
+        let runs = run_ids(connection, project, &run_numbers)?;
         let failing_on = match failing_on.as_str() {
             "" => Vec::new(),
             listed => serde_json::from_str(listed).map_err(|_| corrupt("verdict", listed))?,
@@ -252,15 +259,34 @@ impl Row {
     }
 }
 
+/// The ids of the runs with these numbers; none of a run that is gone.
+fn run_ids(
+    connection: &mut PgConnection,
+    project: &Project,
+    numbers: &[i32],
+) -> QueryResult<Vec<Option<Uuid>>> {
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: HashMap<i32, Uuid> = run::table
+        .filter(run::project_id.eq(project.id.0))
+        .filter(run::number.eq_any(numbers))
+        .select((run::number, run::id))
+        .load(connection)?
+        .into_iter()
+        .collect();
+    Ok(numbers.iter().map(|number| ids.get(number).copied()).collect())
+}
+
 /// The signals with their runs, of which each names some. `None` if these are not all of the runs.
 fn with_runs(
     mut signals: Vec<SignalEvidence>,
     named: &[usize],
-    mut runs: &[Uuid],
+    mut runs: &[Option<Uuid>],
 ) -> Option<Vec<SignalEvidence>> {
     for (signal, named) in signals.iter_mut().zip(named) {
         let (own, others) = runs.split_at_checked(*named)?;
-        signal.runs = own.iter().map(|run| RunId(*run).to_string()).collect();
+        signal.runs = own.iter().flatten().map(|run| RunId(*run).to_string()).collect();
         runs = others;
     }
     runs.is_empty().then_some(signals)

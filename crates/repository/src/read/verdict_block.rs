@@ -1,4 +1,4 @@
-//! Verdicts in blocks: a row of `verdict_block` has those on 128 tests with neighbouring numbers. The run ids of their
+//! Verdicts in blocks: a row of `verdict_block` has those on 128 tests with neighbouring numbers. The runs of their
 //! evidence are in rows of `verdict_evidence`, which change only if a test fails or passes again.
 
 use std::{
@@ -219,6 +219,6 @@ impl StoredBlocks {
 pub(crate) struct VerdictEvidence {
     pub(crate) project_id: Uuid,
     pub(crate) test: i32,
-    pub(crate) runs: Vec<Uuid>,
     pub(crate) failing_on: String,
+    pub(crate) run_numbers: Vec<i32>,
 }

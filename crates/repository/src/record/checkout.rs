@@ -15,6 +15,13 @@ use crate::db::{
     schema::project,
 };
 
+/// Whether a report is one of the stable branch, and may change what concerns the whole project.
+pub(super) fn is_trusted(recording: &Recording, rules: RecordingRules, stable_branch: &str) -> bool {
+    let context = &recording.context;
+    let is_stable = context.branch.as_deref() == Some(stable_branch) && context.pull_request_number.is_none();
+    is_stable && rules.counts_in_verdicts()
+}
+
 /// Stores the files that a report brings, if it may change them. Returns whether the renames file changed.
 pub(super) fn store(
     connection: &mut PgConnection,
@@ -23,9 +30,7 @@ pub(super) fn store(
     rules: RecordingRules,
     stable_branch: &str,
 ) -> QueryResult<bool> {
-    let context = &recording.context;
-    let is_stable = context.branch.as_deref() == Some(stable_branch) && context.pull_request_number.is_none();
-    if !is_stable || !rules.counts_in_verdicts() {
+    if !is_trusted(recording, rules, stable_branch) {
         return Ok(false);
     }
     let at = At(recording.started_at);

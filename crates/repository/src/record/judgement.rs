@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     Database,
-    db::{column::At, pool::Read, standbys::in_one_state},
+    db::{
+        column::At,
+        pool::{Read, in_one_state},
+    },
     read::observation::{self, Mark},
     record::verdict::{self, EdgeRecording, ImportChanges, ProjectJudgement},
 };

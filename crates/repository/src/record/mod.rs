@@ -11,6 +11,7 @@ mod budget;
 mod checkout;
 mod contents;
 mod decision;
+mod fix;
 mod intern;
 mod judgement;
 mod recognise;
@@ -41,6 +42,7 @@ use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
 pub(crate) use decision::store_decision;
+pub(crate) use fix::store_fix;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
 pub(crate) use run::{DerivedRun, set_derived, store_derived};
@@ -270,6 +272,10 @@ impl Import<'_> {
             self.rules,
             &stable_branch,
         )?;
+        if checkout::is_trusted(self.recording, self.rules, &stable_branch) {
+            let stored_by = (self.began.now, self.new_id);
+            fix::store_claims(connection, self.project, self.recording, stored_by)?;
+        }
         if renames_changed || (has_renames && numbers.have_more_tests(&numbers_before)) {
             joins::refresh(connection, self.project)?;
         }

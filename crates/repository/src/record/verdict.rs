@@ -35,6 +35,7 @@ use crate::{
         schema::project as projects,
     },
     read::{
+        judged_figures::Health,
         observation::{self, StoredFinalResult},
         result_block,
         test::{name_of, names_of_many},
@@ -92,8 +93,10 @@ impl ProjectJudgement {
     /// Judges a history as of `now`.
     pub(crate) fn of(history: History, judge: &dyn Judge, now: Timestamp) -> Result<Self, StoreError> {
         let mut rows = Rows::default();
+        let runs = history.runs.iter().map(|run| (&*run.run.id, run.run.number));
+        let run_numbers = runs.collect();
         for judgement in judge.judge(&history, now) {
-            rows.push(judgement, &history)?;
+            rows.push(judgement, &history, &run_numbers)?;
         }
         Ok(Self { now, history, rows })
     }
@@ -110,6 +113,7 @@ impl ProjectJudgement {
             history,
             mut rows,
         } = self;
+        let health = health(&history, &rows);
         let mut stored = StoredBlocks::of_project(connection, project)?;
         // Of tests that the project never had, which no judgement stores.
         let unknown = stored.verdicts.split_off(&int(history.tests));
@@ -154,6 +158,7 @@ impl ProjectJudgement {
             },
             changes: &changed_statuses,
             imported: import_changes.run,
+            health,
         };
         let edges = JudgedEdges::of(connection, project, &history, now, &judged)?;
         let stored_count = stored.verdicts.len();
@@ -167,6 +172,29 @@ impl ProjectJudgement {
             edges,
         })
     }
+}
+
+/// The figures of judged tests in the window.
+fn health(history: &History, rows: &Rows) -> Health {
+    let mut health = Health::default();
+    for verdict in rows.verdicts.values() {
+        let of_status = match verdict.status {
+            VerdictStatus::Broken => &mut health.broken,
+            VerdictStatus::Failing => &mut health.failing,
+            VerdictStatus::Flaky => {
+                health.flaky_lost_ms += verdict.own.time_lost_ms.unwrap_or(0);
+                &mut health.flaky
+            }
+            VerdictStatus::Healthy => &mut health.healthy,
+            VerdictStatus::InsufficientData => &mut health.insufficient_data,
+        };
+        *of_status += 1;
+    }
+    for observed in &history.runs {
+        health.runs += 1;
+        health.failed_runs += i64::from(observed.has_failed());
+    }
+    health
 }
 
 /// The changes of a judgement.

@@ -40,6 +40,7 @@ fn upload_under(world: &World, recording: &Recording, rules: RecordingRules, at:
         bytes: 1,
         files: 1,
         client: None,
+        sender: None,
     };
     store.record_upload(&upload).unwrap();
     imported

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 
 use assay_domain::{
     decision::{GateDecision, GateOutcome},
+    fix::NewFix,
     id::{OrganizationId, ProjectId},
     ingest::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
@@ -73,6 +74,7 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
             bytes: 1,
             files: 1,
             client: None,
+            sender: None,
         })
         .unwrap();
     let decision = GateDecision {
@@ -87,6 +89,14 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
         .store
         .record_decision(project.id, &decision, rules, NOW)
         .unwrap();
+    let fix = NewFix {
+        test_name: "c".to_owned(),
+        file_path: excused("c").file_path,
+        revision: "c0ffee1".to_owned(),
+        rate_before: Some(0.1),
+        check: None,
+    };
+    world.store.record_fix(project.id, &fix, rules, NOW).unwrap();
     world.database.execute(&format!(
         "INSERT INTO upload_day (project_id, day, key_id, tests, bytes) VALUES ('{}', '2026-11-01', gen_random_uuid(), 1, 1)",
         project.id

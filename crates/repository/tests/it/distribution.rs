@@ -1,4 +1,4 @@
-//! The schema and every statement are limited to one project, or to the tables of the coordinator. The database can
+//! The schema and every statement are limited to one project, or to the tables without projects. The database can
 //! therefore be distributed by project. `bins/assay-server/tests/citus` runs the programs against such a database.
 //!
 //! Statements are recorded at the connections, with their parameters. Pruning is left out, because it goes through
@@ -9,6 +9,7 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 use assay_domain::{
     attempt::ErrorDetail,
     decision::{GateDecision, GateOutcome},
+    fix::NewFix,
     ingest::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
     page::PerPage,
@@ -28,8 +29,9 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 use crate::fixture::*;
 
-/// The tables that stay on the coordinator of a distributed database.
-const ON_COORDINATOR: [&str; 5] = [
+/// The tables of all projects. A distributed database copies them to every node, apart from `partition`, which stays on the
+/// coordinator.
+const OF_ALL_PROJECTS: [&str; 5] = [
     "organization",
     "project_entry",
     "api_key",
@@ -108,7 +110,7 @@ fn tables(database: &TestDatabase) -> BTreeSet<String> {
         )
         .into_iter()
         .flatten()
-        .filter(|name| !ON_COORDINATOR.contains(&name.as_str()) && !name.starts_with("__"))
+        .filter(|name| !OF_ALL_PROJECTS.contains(&name.as_str()) && !name.starts_with("__"))
         .collect()
 }
 
@@ -149,7 +151,7 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
 }
 
 #[test]
-fn every_table_with_a_project_is_distributed_and_no_other() {
+fn every_table_with_a_project_is_distributed_and_the_others_are_copied() {
     let database = TestDatabase::new();
     let with_project: BTreeSet<String> = database
         .texts(
@@ -173,13 +175,24 @@ fn every_table_with_a_project_is_distributed_and_no_other() {
         Some("project"),
         "the table of projects is distributed first"
     );
-    assert_eq!(BTreeSet::from_iter(undistributed_tables), with_project);
+    let mut expected = with_project;
+    expected.extend(OF_ALL_PROJECTS.map(str::to_owned));
+    expected.extend(["__diesel_schema_migrations", "__migration_checksum"].map(str::to_owned));
+    expected.remove("partition");
+    assert_eq!(
+        BTreeSet::from_iter(
+            undistributed_tables
+                .into_iter()
+                .filter(|table| table != "pg_dist_partition")
+        ),
+        expected
+    );
     database.execute(
         "INSERT INTO pg_dist_partition SELECT oid FROM pg_class; \
          CREATE TABLE later (project_id uuid, number integer, PRIMARY KEY (project_id, number)); \
          CREATE TABLE small (id uuid PRIMARY KEY)",
     );
-    assert_eq!(undistributed(), ["later"]);
+    assert_eq!(undistributed(), ["later", "small"]);
 }
 
 #[test]
@@ -198,9 +211,9 @@ fn no_foreign_key_leads_from_one_machine_to_another() {
             let (table, column) = column.split_once('.').unwrap();
             tables.contains(table) && column == project_column(table)
         };
-        let is_on_coordinator = |column: &str| ON_COORDINATOR.contains(&column.split('.').next().unwrap());
+        let is_of_all = |column: &str| OF_ALL_PROJECTS.contains(&column.split('.').next().unwrap());
         assert!(
-            [from, to].into_iter().all(is_by_project) || [from, to].into_iter().all(is_on_coordinator),
+            [from, to].into_iter().all(is_by_project) || [from, to].into_iter().all(is_of_all),
             "{key}"
         );
     }
@@ -336,7 +349,7 @@ fn obstacles(sql: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn projects_and_keys_are_looked_up_on_the_coordinator() {
+fn projects_and_keys_are_looked_up_without_tables_of_projects() {
     listen();
     let world = World::new();
     let tables = tables(&world.database);
@@ -397,7 +410,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
 /// constant. Returns the latter.
 pub(crate) fn assert_of_one_project(statements: &[String], world: &World) -> BTreeSet<String> {
     let tables = tables(&world.database);
-    let on_coordinator = ON_COORDINATOR.map(str::to_owned).into();
+    let on_coordinator = OF_ALL_PROJECTS.map(str::to_owned).into();
     let (mut seen_tables, mut wrong) = (BTreeSet::new(), Vec::new());
     for statement in statements {
         let statement = Statement::of(statement);
@@ -528,6 +541,7 @@ fn exercise(world: &World) {
             bytes: 1,
             files: 1,
             client: None,
+            sender: None,
         })
         .unwrap();
     let decision = GateDecision {
@@ -539,6 +553,17 @@ fn exercise(world: &World) {
     };
     let rules = RecordingRules::Unrestricted;
     store.record_decision(project.id, &decision, rules, NOW).unwrap();
+    let fix = NewFix {
+        test_name: "x".to_owned(),
+        file_path: excused("x").file_path,
+        revision: "c0ffee1".to_owned(),
+        rate_before: Some(0.1),
+        check: None,
+    };
+    store.record_fix(project.id, &fix, rules, NOW).unwrap();
+    assert!(
+        matches!(store.fixes(project, &x).unwrap(), assay_domain::test::TestLookup::Found(fixes) if fixes.len() == 1)
+    );
     assert_eq!(store.decisions(project, imported.run_id).unwrap().len(), 1);
     store.uploads(project.id, 10).unwrap();
     store

@@ -39,6 +39,7 @@ fn upload(world: &World, key: &NewKey, at: Timestamp) -> Upload {
         bytes: 5_000_000_000,
         files: 12,
         client: Some("x".repeat(300)),
+        sender: None,
     }
 }
 
@@ -84,6 +85,7 @@ fn an_ingest_key_is_found_with_its_project_and_terms_and_a_read_key_is_not() {
         expires_at: Some(NOW.plus_days(30)),
         backfill: true,
         pull_requests_only: true,
+        trust: None,
     };
     let store = &world.store;
     store
@@ -234,6 +236,7 @@ fn a_replaced_key_works_for_a_while_and_the_new_one_has_its_terms() {
         expires_at: Some(NOW.plus_days(30)),
         backfill: true,
         pull_requests_only: false,
+        trust: None,
     };
     store
         .create_ingest_key(world.project.id, &key(1), &terms)

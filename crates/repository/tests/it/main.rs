@@ -16,6 +16,7 @@ mod deletion;
 mod distribution;
 mod explain;
 mod failures;
+mod fixes;
 mod fixture;
 mod history_cache;
 mod ingest;

@@ -97,10 +97,15 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
         );
     }
     // A database without checksums: its columns decide.
-    let last = "DROP TABLE __migration_checksum; ALTER TABLE part DROP COLUMN report_path; \
-                DELETE FROM __diesel_schema_migrations WHERE version = '20261129000042'";
+    let last = concat!(
+        include_str!("../../../../migrations/2026-11-30-000049_tokens_of_ci_jobs/down.sql"),
+        include_str!("../../../../migrations/2026-11-30-000047_fixes/down.sql"),
+        include_str!("../../../../migrations/2026-11-30-000046_evidence_by_run_numbers/down.sql"),
+        "DROP TABLE __migration_checksum; ALTER TABLE part DROP COLUMN report_path; DELETE FROM __diesel_schema_migrations \
+         WHERE version IN ('20261129000042', '20261130000046', '20261130000047', '20261130000049')"
+    );
     database.execute(last);
-    assert_eq!(migrate(database.url()).unwrap().len(), 1, "it is upgraded");
+    assert_eq!(migrate(database.url()).unwrap().len(), 4, "it is upgraded");
     database.execute(last);
     database.execute("ALTER TABLE project DROP COLUMN renames_at");
     let error = migrate(database.url()).unwrap_err();

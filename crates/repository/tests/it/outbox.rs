@@ -3,8 +3,10 @@
 use assay_domain::{
     edge::{Edge, EdgeSubject},
     recording::Recording,
-    settings::ChatEvent,
-    store::{Administration, Attempt, MessageKey, MessageKind, NewMessage, Outbox, ProjectChange, Recorder},
+    settings::{ChatEvent, FlakeBudget},
+    store::{
+        Administration, Attempt, MessageKey, MessageKind, NewMessage, Outbox, ProjectChange, Recorder, Store,
+    },
     timestamp::Timestamp,
     verdict::VerdictStatus,
 };
@@ -112,6 +114,64 @@ fn a_judgement_writes_one_edge_for_each_change_on_the_stable_branch() {
         events(&edges(&world)[3..]),
         [ChatEvent::RunRecovered, ChatEvent::TestResolved]
     );
+}
+
+#[test]
+fn a_flake_budget_is_exceeded_and_met_once() {
+    let world = world();
+    let set = |budget: Option<FlakeBudget>| {
+        let change = ProjectChange {
+            flake_budget: Some(budget),
+            ..ProjectChange::default()
+        };
+        let id = world.project.id;
+        assert!(world.store.set_project(id, &change, &CountingJudge, NOW).unwrap());
+    };
+    let state = || world.store.settings(&world.project).unwrap().flake_budget;
+    let of_budget = |found: &[Edge]| -> Vec<(ChatEvent, EdgeSubject)> {
+        let is_of_budget = |edge: &&Edge| matches!(edge.subject, EdgeSubject::Budget { .. });
+        let found = found.iter().filter(is_of_budget);
+        found.map(|edge| (edge.event, edge.subject)).collect()
+    };
+    assert_eq!(state(), None);
+    set(Some(FlakeBudget { most: 0, met_at: 0 }));
+    // The judge finds a test flaky if a run failed that is not the newest.
+    let runs = [("once", "f"), ("again", "p"), ("later", "p")];
+    for (minute, (name, outcome)) in (1..).zip(runs) {
+        let run = report(name)
+            .at((10 - minute) * HOUR)
+            .test("x", outcome)
+            .test("y", "p");
+        import(&world, &run, minute);
+    }
+    let exceeded = (ChatEvent::FlakeBudgetExceeded, EdgeSubject::Budget { flaky: 1 });
+    assert_eq!(of_budget(&edges(&world)), [exceeded]);
+    assert!(state().unwrap().is_exceeded);
+    // The operators' metrics have the same judgement.
+    let figures = world.store.judged_figures().unwrap();
+    let [of] = figures.as_slice() else {
+        panic!("{figures:?}")
+    };
+    assert_eq!((of.runs, of.failed_runs, of.is_budget_exceeded), (4, 1, true));
+    assert_eq!(of.tests.map(|(_, tests)| tests), [0, 0, 1, 1, 0]);
+    assert!(of.tests.contains(&(VerdictStatus::Flaky, 1)));
+    // A new budget has its state at once, and writes no edge.
+    for (most, is_exceeded) in [(1, false), (0, true)] {
+        set(Some(FlakeBudget { most, met_at: 0 }));
+        assert_eq!(state().unwrap().is_exceeded, is_exceeded);
+    }
+    // The failure leaves the window.
+    let days = 15 * 24 * 60;
+    import(
+        &world,
+        &report("clean").at(-i64::from(15 * 24) * HOUR).test("x", "p"),
+        days,
+    );
+    let met = (ChatEvent::FlakeBudgetMet, EdgeSubject::Budget { flaky: 0 });
+    assert_eq!(of_budget(&edges(&world)), [exceeded, met]);
+    assert!(!state().unwrap().is_exceeded);
+    set(None);
+    assert_eq!(state(), None);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn world() -> World {
              generate_series(0, ({TESTS} + {MORE_TESTS}) / 128) AS n, LATERAL (SELECT CASE n WHEN 0 THEN 128 ELSE 0 END AS own) AS first;
          INSERT INTO verdict_block SELECT md5(n::text)::uuid, 0, {verdicts}, bodies FROM known, generate_series(1, 10 * {OTHER_PROJECTS}) AS n, \
              (VALUES (0)) AS first (own) WHERE known.block = 0;
-         INSERT INTO verdict_evidence SELECT owner, n, runs, failing_on FROM (SELECT * FROM verdict_evidence LIMIT 1) AS known, \
+         INSERT INTO verdict_evidence SELECT owner, n, failing_on, run_numbers FROM (SELECT * FROM verdict_evidence LIMIT 1) AS known, \
              (VALUES ('{project}'::uuid), ('{neighbour}')) AS p (owner), generate_series(0, {MORE_TESTS}) AS n ON CONFLICT DO NOTHING;
          CREATE TEMP TABLE old AS SELECT p AS project, 1000 + n AS number, {now} - n * interval '12 hours' AS start, \
              ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid AS id \
@@ -114,6 +114,8 @@ fn world() -> World {
          INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, finished_at, report_errors) \
              SELECT project, number, 0, id, id, '\\x00', 'completed', 'passed', start, start, '[]' FROM old;
          INSERT INTO upload SELECT project, start, id, id, id, 1, number, 1, 'added', NULL, id FROM old;
+         INSERT INTO fix SELECT project, test, md5(test || ':' || n)::uuid, jsonb_build_object('storedAt', '2026-11-01T00:00:00.000Z', 'revision', 'c0ffee1') \
+             FROM (SELECT DISTINCT project FROM old) AS of, generate_series(0, {TESTS} - 1) AS test, generate_series(1, 10) AS n;
          INSERT INTO run_pack SELECT old.project, old.start, old.number, pack FROM old, run_pack WHERE run_pack.project_id = '{project}' \
              AND run_pack.run_number = 1;
          {results}
@@ -211,7 +213,7 @@ fn check_reads(world: &World, slack: f64) {
     check("decisions", world, &bound(2, 0, 3.0, 0.0), || {
         drop(store.decisions(project, run).unwrap())
     });
-    check("attempts", world, &bound(2, 1, 3.0, 60.0), || {
+    check("attempts", world, &bound(3, 1, 3.0, 60.0), || {
         drop(store.attempts(project, run, &test).unwrap())
     });
     check("history", world, &bound(4, 6, 3.0, 130.0), || {
@@ -229,7 +231,7 @@ fn check_reads(world: &World, slack: f64) {
     check("a part of a history", world, &bound(2, 6, 3.0, 130.0), || {
         drop(store.history_part(project, rest.clone()).unwrap())
     });
-    check("a test in short", world, &bound(7, 6, 3.0, 200.0), || {
+    check("a test in short", world, &bound(8, 6, 3.0, 200.0), || {
         drop(store.test_summary(project, &test, &month, 3).unwrap())
     });
     // A sequential scan of the two projects reads both.
@@ -242,8 +244,11 @@ fn check_reads(world: &World, slack: f64) {
     check("timings", world, &bound(4, 14, 3.0, 130.0), || {
         drop(store.timings(project, NOW.plus_ms(1)).unwrap())
     });
-    check("verdict", world, &bound(1, 0, 6.0, 0.0), || {
+    check("verdict", world, &bound(2, 0, 6.0, 0.0), || {
         drop(store.verdict(project, &test).unwrap())
+    });
+    check("fixes", world, &bound(3, 0, 6.0, 20.0), || {
+        drop(store.fixes(project, &test).unwrap())
     });
     check(
         "signature",
@@ -270,6 +275,15 @@ fn check_reads(world: &World, slack: f64) {
     }
     check("observations", world, &bound(2, 0, 3.0, 130.0), || {
         drop(observations(&store, project, (NOW.plus_days(-14), NOW)).unwrap());
+    });
+    // One row for each run of 11 weeks.
+    check("runs one by one", world, &bound(2, 0, 3.0, 130.0), || {
+        let read = in_snapshot(&store, project, |snapshot| {
+            let mut runs = 0;
+            snapshot.each_run((NOW.plus_days(-56), NOW), &mut |_, _| runs += 1)?;
+            Ok(runs)
+        });
+        assert!(read.unwrap() > 100);
     });
     // The first one reads the joined tests, unless the snapshot has read the runs.
     check("final results", world, &bound(2, 1, 1.0, 0.0), || {

@@ -140,8 +140,8 @@ fn any_history_equals_its_rebuild() {
                      newest = array_fill(NULL::timestamptz, ARRAY[cardinality(status)]), \
                      impact = array_fill(7.5::float8, ARRAY[cardinality(status)]), \
                      bodies = ARRAY(SELECT replace(one, ' of ', ' off ') FROM unnest(bodies) WITH ORDINALITY AS one (one, n) ORDER BY n); \
-                 UPDATE verdict_evidence SET runs = runs || runs, failing_on = '[]'; \
-                 INSERT INTO verdict_evidence VALUES ('{0}', 5000, '{{}}', '[]')",
+                 UPDATE verdict_evidence SET run_numbers = run_numbers || run_numbers, failing_on = '[]'; \
+                 INSERT INTO verdict_evidence VALUES ('{0}', 5000, '[]', '{{}}')",
                 project.id,
                 update_results(
                     "SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, part = 5 \

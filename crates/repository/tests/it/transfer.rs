@@ -85,7 +85,7 @@ fn filled_world() -> World {
         .unwrap();
     let session = SessionId(uuid::Uuid::from_u128(7));
     store
-        .end_session(session, key(3).id, NOW.plus_days(7), NOW)
+        .end_session(session, Some(key(3).id), NOW.plus_days(7), NOW)
         .unwrap();
     world
 }

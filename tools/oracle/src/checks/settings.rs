@@ -27,6 +27,7 @@ pub fn settings(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
                 "chat": {"configured": project.chat_events.is_some()},
                 "repohost": {"prCommentsEnabled": project.pr_comments.map_or(json!(BOOL), |on| json!(on))},
                 "stableNames": true,
+                "flakeBudget": null,
             },
         }),
     );

@@ -104,6 +104,15 @@ fn error_signatures() {
 }
 
 #[test]
+fn health() {
+    GeneratedWorld::whole().check("health", |comparison, world| {
+        world.each_project(comparison, |comparison, checks| {
+            checks::health::health(comparison, &world.stack, checks);
+        });
+    });
+}
+
+#[test]
 fn verdicts_and_the_flaky_list() {
     GeneratedWorld::whole().check("verdicts", |comparison, world| {
         let empty = empty(world);

@@ -319,6 +319,7 @@ fn large_and_hostile_reports_fit_the_budget_and_show_nothing_hidden() {
         ("explain_test", json!({"test": name})),
         ("show_failure", json!({"run": run, "test": name})),
         ("list_flaky", json!({})),
+        ("next_flake", json!({})),
         ("list_tests", json!({})),
         ("list_errors", json!({})),
         ("list_errors", json!({"fingerprint": fingerprint})),

@@ -83,6 +83,10 @@ fn each_command_prints_the_documented_fields() {
     check("key list", &[]);
     check("key revoke", &[key["id"].as_str().unwrap()]);
     check("key delete", &[key["id"].as_str().unwrap()]);
+    let issuer = ["--issuer", "https://gitlab.com", "--repository", "20"];
+    let trust = check("trust add", &[&["--project", "web"][..], &issuer].concat());
+    check("trust list", &[]);
+    check("trust remove", &[trust["id"].as_str().unwrap()]);
     check("import --dry-run", &["--project", "web", &report]);
     check("import", &["--project", "web", &report]);
     check("analyze", &[&report]);
@@ -97,6 +101,20 @@ fn each_command_prints_the_documented_fields() {
         "quarantine",
         &["--history", &at("history.csv"), "--format", "txt"],
     );
+    let (written, command) = (at("written.xml"), format!("cp '{green}' '{}'", at("written.xml")));
+    // What follows the command is its own, so the flag comes before it.
+    let repeated = [
+        "--json",
+        "--test",
+        "totals > adds",
+        "--flake-rate",
+        "1",
+        "--report",
+        &written,
+    ];
+    check("verify", &[&repeated[..], &["--", "sh", "-c", &command]].concat());
+    let example = root().join("crates/http-api/src/routes/examples/proof.json");
+    check("proof check", &[example.to_str().unwrap()]);
     let (list, timings) = (at("tests.txt"), at("timings.json"));
     fs::write(&list, "example.com/shop\n").unwrap();
     fs::write(&timings, r#"{"stableBranch": "main", "runs": [], "tests": []}"#).unwrap();

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     gate::{
         judged::{JudgedFailure, fixture::flake},
-        selector::{NotSelected, RunEnd},
+        selector::{NotSelected, Repeat, RunEnd},
     },
     runners::{Runner, selection::Selection},
 };
@@ -53,7 +53,7 @@ struct Job {
     known: bool,
 }
 
-impl CommandJob for Job {
+impl Repeat for Job {
     type Error = NotSelected;
 
     fn progress(&self) -> &dyn Progress {
@@ -64,7 +64,9 @@ impl CommandJob for Job {
         self.runs += 1;
         Ok(RunEnd::Reported(Box::new(report((self.fails)(self.runs)))))
     }
+}
 
+impl CommandJob for Job {
     fn send(&mut self, tests: &[TestName]) -> Result<JudgedRun, NotSelected> {
         self.sent
             .push(tests.iter().map(|test| test.name.clone()).collect());

@@ -16,7 +16,7 @@ const SHARED_BY_FILES: f64 = 0.005;
 /// The same of breakages that cause a mass failure: what its tests share may be a server.
 const SHARED_IN_MASS_FAILURE: f64 = 0.01;
 /// The share of breakages with which a test fails only sometimes, and how often it then fails. Chosen on simulations.
-const SOMETIMES: (f64, f64) = (0.1, 0.6);
+const SOMETIMES: (f64, f64) = (0.2, 0.6);
 /// The probability that a flake repeats if the test runs alone. 3 % do, measured in docs/reruns.md.
 const FLAKES_AGAIN_ALONE: f64 = 0.1;
 /// The probability that a flaky test that has passed in a rerun fails in the next one.

@@ -127,6 +127,7 @@ pub(super) struct Row {
     is_red: bool,
     settled: Option<i32>,
     settled_at: Option<At>,
+    flaky_tests: Option<i32>,
 }
 
 pub(super) fn of_rows(rows: Vec<Row>) -> Read<Vec<Edge>> {
@@ -147,7 +148,10 @@ impl Row {
                 to,
             },
             (None, _, _, Some(signature)) => EdgeSubject::Error { signature },
-            (None, _, _, None) => EdgeSubject::Suite,
+            (None, _, _, None) => match self.flaky_tests {
+                Some(flaky) => EdgeSubject::Budget { flaky },
+                None => EdgeSubject::Suite,
+            },
             (Some(_), None, _, _) | (Some(_), _, None, _) => {
                 return Err(corrupt("edge", "a test without its verdicts"));
             }

@@ -8,7 +8,7 @@ use std::{
 
 use assay_domain::{
     observation::{History, RunObservations, failing_since},
-    settings::ChatEvent,
+    settings::{ChatEvent, FlakeBudget},
     store::DueJudgement,
     timestamp::Timestamp,
     verdict::VerdictStatus,
@@ -25,7 +25,10 @@ use crate::{
         column::{At, int},
         schema::{attempt, edge, project as projects},
     },
-    read::verdict_block::OwnFigures,
+    read::{
+        judged_figures::{Health, flake_budget},
+        verdict_block::OwnFigures,
+    },
 };
 
 /// Most edges of one judgement. A message counts the failed tests of a run itself, so it needs no edge for each.
@@ -76,6 +79,7 @@ pub(super) struct JudgedEdges {
     tests: Vec<TestChange>,
     /// The runs on the stable branch by their numbers.
     stable_runs: BTreeMap<i32, Uuid>,
+    health: Health,
 }
 
 /// The newest run of a suite that counts.
@@ -124,6 +128,7 @@ pub(super) struct JudgedTests<'a> {
     pub(super) changes: &'a [(i32, VerdictStatus, VerdictStatus)],
     /// The run that was imported.
     pub(super) imported: Option<i32>,
+    pub(super) health: Health,
 }
 
 impl JudgedTests<'_> {
@@ -252,6 +257,7 @@ impl JudgedEdges {
             tests: candidates.into_iter().filter_map(change).collect(),
             suites: states,
             stable_runs,
+            health: judged.health,
         })
     }
 
@@ -276,11 +282,23 @@ impl JudgedEdges {
         diesel::update(projects::table.find(project))
             .set((
                 projects::failed_suites.eq(failed),
+                projects::is_budget_exceeded.eq(self.exceeds_budget(&before)),
+                projects::health.eq(self.health.stored()),
                 projects::judged_signatures.eq(projects::signatures),
                 projects::edges.eq(projects::edges + int(written)),
             ))
             .execute(connection)?;
         Ok(())
+    }
+
+    fn flaky(&self) -> i32 {
+        i32::try_from(self.health.flaky).unwrap_or(i32::MAX)
+    }
+
+    fn exceeds_budget(&self, before: &Before) -> bool {
+        before
+            .budget
+            .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, self.flaky()))
     }
 
     fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &str> {
@@ -310,6 +328,17 @@ impl JudgedEdges {
                 (false, false, _) | (true, _, true) => continue,
             };
             rows.push(Row::of_run(event, suite, state.run, state.failed));
+        }
+        let is_exceeded = self.exceeds_budget(before);
+        if before.budget.is_some() && is_exceeded != before.is_budget_exceeded {
+            let event = match is_exceeded {
+                true => ChatEvent::FlakeBudgetExceeded,
+                false => ChatEvent::FlakeBudgetMet,
+            };
+            rows.push(Row {
+                flaky_tests: Some(self.flaky()),
+                ..Row::of(event, "")
+            });
         }
         for (signature, number) in self.new_errors(connection, project, before)? {
             let newest = self.suites.iter().find(|(_, state)| state.run.number == number);
@@ -373,12 +402,23 @@ struct Before {
     signatures: i32,
     judged_signatures: i32,
     edges: i32,
+    budget: Option<FlakeBudget>,
+    is_budget_exceeded: bool,
 }
 
 impl Before {
     fn find(connection: &mut PgConnection, project: Uuid) -> QueryResult<Self> {
-        type Columns = (Option<Vec<String>>, Option<At>, Vec<String>, i32, i32, i32);
-        let (events, evaluated_at, failed_suites, signatures, judged_signatures, edges): Columns =
+        type Budget = (Option<Vec<i32>>, bool);
+        type Columns = (
+            Option<Vec<String>>,
+            Option<At>,
+            Vec<String>,
+            i32,
+            i32,
+            i32,
+            Budget,
+        );
+        let (events, evaluated_at, failed_suites, signatures, judged_signatures, edges, budget): Columns =
             projects::table
                 .find(project)
                 .select((
@@ -388,6 +428,7 @@ impl Before {
                     projects::signatures,
                     projects::judged_signatures,
                     projects::edges,
+                    (projects::flake_budget, projects::is_budget_exceeded),
                 ))
                 .first(connection)?;
         Ok(Self {
@@ -397,6 +438,8 @@ impl Before {
             signatures,
             judged_signatures,
             edges,
+            budget: flake_budget(budget.0.as_deref()),
+            is_budget_exceeded: budget.1,
         })
     }
 }
@@ -417,6 +460,7 @@ struct Row {
     run_number: Option<i32>,
     since_run: Option<i32>,
     is_red: bool,
+    flaky_tests: Option<i32>,
 }
 
 impl Row {
@@ -435,6 +479,7 @@ impl Row {
             run_number: None,
             since_run: None,
             is_red: false,
+            flaky_tests: None,
         }
     }
 
@@ -475,7 +520,12 @@ const fn state(edge: Option<ChatEvent>) -> VerdictStatus {
         Some(ChatEvent::TestBroken) => VerdictStatus::Broken,
         Some(ChatEvent::TestFlaky) => VerdictStatus::Flaky,
         Some(
-            ChatEvent::TestResolved | ChatEvent::RunFailed | ChatEvent::RunRecovered | ChatEvent::NewError,
+            ChatEvent::TestResolved
+            | ChatEvent::RunFailed
+            | ChatEvent::RunRecovered
+            | ChatEvent::NewError
+            | ChatEvent::FlakeBudgetExceeded
+            | ChatEvent::FlakeBudgetMet,
         )
         | None => VerdictStatus::Healthy,
     }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, int},
+        column::{At, corrupt, int},
         pool::Read,
         schema::{verdict_block, verdict_evidence},
     },
@@ -43,7 +43,12 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Adds a judgement. The outcome of the last run, and the start of the newest, are added later.
-    pub(super) fn push(&mut self, judgement: Judgement, history: &History) -> Result<(), StoreError> {
+    pub(super) fn push(
+        &mut self,
+        judgement: Judgement,
+        history: &History,
+        run_numbers: &HashMap<&str, i32>,
+    ) -> Result<(), StoreError> {
         let Judgement {
             verdict,
             mut evidence,
@@ -64,15 +69,16 @@ impl Rows {
             let named = std::mem::take(&mut signal.runs);
             named_runs.push(named.len());
             for run in named {
-                runs.push(Uuid::try_parse(&run).map_err(unwritable)?);
+                let number = run_numbers.get(run.as_str()).copied();
+                runs.push(number.ok_or_else(|| corrupt("run of evidence", &run))?);
             }
         }
         if !runs.is_empty() || !failing_on.is_empty() {
             let evidence = VerdictEvidence {
                 project_id: Uuid::nil(),
                 test: int(test),
-                runs,
                 failing_on: serde_json::to_string(&failing_on).map_err(unwritable)?,
+                run_numbers: runs,
             };
             self.evidence.insert(int(test), evidence);
         }
@@ -187,7 +193,7 @@ impl Rows {
         for row in rows {
             let row = row?;
             let new = evidence.get(&row.test);
-            if new.is_some_and(|new| new.runs == row.runs && new.failing_on == row.failing_on) {
+            if new.is_some_and(|new| new.run_numbers == row.run_numbers && new.failing_on == row.failing_on) {
                 evidence.remove(&row.test);
             } else if judged.contains(&row.test) || !all.contains_key(&row.test) {
                 outdated.push(row.test);

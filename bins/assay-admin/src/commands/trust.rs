@@ -1,0 +1,179 @@
+//! `assay-admin trust`: uploads by tokens of CI services, without a secret.
+
+use anyhow::bail;
+use assay_cli_terminal::{output, table::Cell};
+use assay_domain::{
+    id::KeyId,
+    identity::Trust,
+    ingest::IngestTerms,
+    key::KeyEntry,
+    project::ProjectEntry,
+    store::{Administration, KeyDeletion},
+    timestamp::Timestamp,
+};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{clock, database, global::Global, lookup, new_key, values};
+
+/// `assay-admin trust`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Let the jobs of a repository send reports to a project
+    ///
+    /// `assay run` and `assay upload` find the token of the job by themselves. Several trusts of a project add up.
+    #[command(after_help = "\
+Examples:
+  GitHub Actions; `gh api repos/acme/storefront --jq .id` prints the id:
+    assay-admin trust add --project storefront \\
+      --issuer https://token.actions.githubusercontent.com --repository 74
+  GitLab, the stable branch alone:
+    assay-admin trust add --project storefront --issuer https://gitlab.com \\
+      --repository 278964 --ref refs/heads/main")]
+    Add(TrustArgs),
+    /// List trusts, oldest first
+    #[command(after_help = "\
+Examples:
+  assay-admin trust list --project storefront")]
+    List {
+        /// Only those of this project: its id or name
+        #[arg(long)]
+        project: Option<String>,
+    },
+    /// Remove a trust, on every server at once
+    #[command(after_help = "\
+Examples:
+  assay-admin trust remove 019aa3f4-5b1c-7def-8a3b-0123456789ab")]
+    Remove {
+        /// The id, as `assay-admin trust list` shows it
+        id: KeyId,
+    },
+}
+
+/// Which jobs a project trusts.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The project's id or name
+    #[arg(long)]
+    project: String,
+    /// The issuer of the tokens: the address of the CI service
+    #[arg(long, value_name = "https://HOST", value_parser = values::issuer)]
+    issuer: String,
+    /// The id of the repository or pipeline at the service, which a new owner of its name does not get
+    #[arg(long, value_name = "ID", value_parser = values::repository_id)]
+    repository: String,
+    /// Only this branch or tag, such as refs/heads/main or refs/tags/*
+    #[arg(long = "ref", value_name = "REF", value_parser = values::reference)]
+    reference: Option<String>,
+    /// Only jobs of this environment
+    #[arg(long)]
+    environment: Option<String>,
+    /// The audience of the tokens, where the service sets it; by default the address of the installation
+    #[arg(long)]
+    audience: Option<String>,
+    /// Accept only reports of pull requests, not of the stable branch; they do not count in verdicts
+    #[arg(long)]
+    pull_requests_only: bool,
+}
+
+/// Runs `assay-admin trust`.
+pub(crate) fn run(global: &Global, command: TrustCommand) -> anyhow::Result<()> {
+    let opened = database::open(global)?;
+    let store: &dyn Administration = &opened.database;
+    let now = clock::now();
+    match command {
+        TrustCommand::Add(args) => add(global, store, args, now),
+        TrustCommand::List { project } => list(global, store, project.as_deref()),
+        TrustCommand::Remove { id } => remove(global, store, id, now),
+    }
+}
+
+fn add(global: &Global, store: &dyn Administration, args: TrustArgs, now: Timestamp) -> anyhow::Result<()> {
+    let project = lookup::project(store, &args.project)?;
+    let host = args.issuer.split('/').nth(2).unwrap_or_default();
+    let name = format!("jobs of {} at {host}", args.repository);
+    let trust = Trust {
+        issuer: args.issuer,
+        repository: args.repository,
+        reference: args.reference,
+        environment: args.environment,
+        audience: args.audience,
+    };
+    let terms = IngestTerms {
+        name: Some(name.clone()),
+        pull_requests_only: args.pull_requests_only,
+        trust: Some(trust.clone()),
+        ..IngestTerms::default()
+    };
+    // The text of the key is dropped, so only tokens stand for it.
+    let (id, _) = new_key::ingest_key(store, &project, &terms, now)?;
+    let value = json!({
+        "id": id, "projectId": project.id, "name": name, "trust": trust, "pullRequestsOnly": terms.pull_requests_only,
+    });
+    output::print(global.json, &value, || {
+        format!(
+            "The project {:?} trusts {name}. The id of this is {id}.",
+            project.name
+        )
+    })
+}
+
+/// Every trust, oldest first in each organization.
+fn trusts(store: &dyn Administration) -> anyhow::Result<Vec<KeyEntry>> {
+    let mut found = Vec::new();
+    for organization in store.organizations()? {
+        found.extend(store.keys(organization.id)?);
+    }
+    found.retain(|key| key.trust.is_some());
+    Ok(found)
+}
+
+fn list(global: &Global, store: &dyn Administration, project: Option<&str>) -> anyhow::Result<()> {
+    let wanted = project.map(|text| lookup::project(store, text)).transpose()?;
+    let wanted = wanted.map(|project| project.id);
+    let mut found = trusts(store)?;
+    found.retain(|key| wanted.is_none() || key.project_id == wanted);
+    let projects = store.all_projects()?;
+    output::print(global.json, &json!({ "trusts": found }), || {
+        match found.as_slice() {
+            [] => "No trust yet. `assay-admin trust add --help` explains how to make one".to_owned(),
+            found => output::table(
+                &["PROJECT", "ISSUER", "REPOSITORY", "ONLY", "LAST USED", "ID"],
+                found.iter().map(|key| row(key, &projects)),
+            ),
+        }
+    })
+}
+
+fn row(key: &KeyEntry, projects: &[ProjectEntry]) -> Vec<Cell> {
+    let project = projects.iter().find(|project| Some(project.id) == key.project_id);
+    let of = |part: fn(&Trust) -> Option<String>| key.trust.as_ref().and_then(part);
+    let pull_requests = key.pull_requests_only.then(|| "pull requests".to_owned());
+    let only = [
+        of(|trust| trust.reference.clone()),
+        of(|trust| trust.environment.clone()),
+        pull_requests,
+    ];
+    let cells = [
+        project.map(|project| project.name.clone()),
+        of(|trust| Some(trust.issuer.clone())),
+        of(|trust| Some(trust.repository.clone())),
+        Some(only.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        key.last_used_on.clone(),
+        Some(key.id.to_string()),
+    ];
+    cells
+        .into_iter()
+        .map(|cell| cell.unwrap_or_default().into())
+        .collect()
+}
+
+fn remove(global: &Global, store: &dyn Administration, id: KeyId, now: Timestamp) -> anyhow::Result<()> {
+    let is_trust = trusts(store)?.iter().any(|key| key.id == id);
+    if !is_trust || !store.revoke_key(id, now)? || store.delete_key(id, now)? != KeyDeletion::Deleted {
+        bail!("no trust has the id {id}; `assay-admin trust list` shows them");
+    }
+    output::print(global.json, &json!({ "id": id, "removed": true }), || {
+        format!("The trust {id} is removed")
+    })
+}

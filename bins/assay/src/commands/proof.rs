@@ -1,0 +1,91 @@
+//! `assay proof`: a verdict as a file, and its computation without a server.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use assay_answers::proof::VerdictProof;
+use assay_cli_job::verify;
+use assay_cli_local::sources::text;
+use assay_cli_terminal::{misuse::Misuse, output};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{
+    global::Global,
+    server_flags::{ConnectionFlags, ReadApiFlags},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  The verdict on a test, with ASSAY_URL and ASSAY_READ_KEY as variables:
+    assay proof --project storefront --test 'cart > pays' > proof.json
+  Compute it again, without a server:
+    assay proof check proof.json
+
+Exit status of check: 0 the same verdict, 1 a number differs or was changed, and its place is on standard error.";
+
+/// Write a verdict with all that it depends on as one file, or check such a file
+///
+/// The file has the runs of the window, the main constants of the engine, and the answer. It has no key, no text of an error and
+/// no name of another test.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct ProofArgs {
+    #[command(subcommand)]
+    check: Option<ProofCommand>,
+    /// The test's stored name
+    #[arg(long, value_name = "NAME")]
+    test: Option<String>,
+    /// The test's stored file, if several tests have the name
+    #[arg(long, value_name = "PATH", requires = "test")]
+    file: Option<String>,
+    /// The project: its id or name
+    #[arg(long)]
+    project: Option<String>,
+    #[command(flatten)]
+    api: ReadApiFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum ProofCommand {
+    /// Compute the verdict of a file again, without a server and a network
+    Check {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// The largest file.
+const MOST_MIB: u64 = 512;
+
+/// Runs `assay proof`.
+pub(crate) fn run(global: &Global, args: &ProofArgs) -> anyhow::Result<()> {
+    if let Some(ProofCommand::Check { file }) = &args.check {
+        let proof = VerdictProof::read(&text::read(file, MOST_MIB)?)
+            .with_context(|| format!("{} is not checked", file.display()))?;
+        proof.check()?;
+        let (question, answer) = (&proof.question.value, &proof.answer.value);
+        let json =
+            json!({ "holds": true, "test": question.test, "status": answer.status, "runs": question.runs });
+        return output::print(global.json, &json, || {
+            format!(
+                "the same verdict: {} is {} ({}), by {}\n",
+                question.test.name,
+                answer.status,
+                answer.explanation,
+                output::count(u64::try_from(question.runs).unwrap_or(u64::MAX), "run")
+            )
+        });
+    }
+    let test = args.test.as_deref();
+    let test = test.ok_or_else(|| Misuse("name the test with --test, or check a file".to_owned()))?;
+    let mut api = args.api.client(global.progress(), &args.connection)?;
+    let project = api.project(args.project.as_deref())?.to_string();
+    let answer = api.get(&verify::path(&project, test, args.file.as_deref(), "proof"))?;
+    let proof = answer.get("proof").filter(|proof| !proof.is_null());
+    let proof = proof.context("the test has no result in the last 14 days, so it has no verdict")?;
+    output::print(true, proof, String::new)
+}

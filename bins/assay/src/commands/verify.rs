@@ -1,0 +1,267 @@
+//! `assay verify`: whether a flaky test is fixed.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use assay_cli_job::{
+    gate::selector::Selector,
+    runners::{Runner, selection},
+    verify::{self, KnownFlake, NotVerified, Plan, Verified},
+};
+use assay_cli_local::sources::{ci, git::git, report_flags::FormatChoice, values as sources};
+use assay_cli_remote::{
+    codehost::ReportTo,
+    server::{address::MissingSetting, http},
+};
+use assay_cli_terminal::{
+    message,
+    misuse::Misuse,
+    output,
+    retry::{self, Backoff},
+    values::duration,
+};
+use assay_domain::{
+    fix::{FixOutcome, NewFix, RunMode},
+    test::TestName,
+};
+use assay_reports::ci::CiContext;
+use clap::{Args, builder::TypedValueParser as _};
+
+use crate::{
+    environment, errors,
+    global::Global,
+    repeated::Repeated,
+    runner_flag,
+    server_flags::{ConnectionFlags, ReadApiFlags},
+    upload_flags::server_of,
+    values::rate,
+};
+
+/// Exit statuses.
+const NOT_FIXED: u8 = 1;
+const UNKNOWN: u8 = 3;
+
+const EXAMPLES: &str = "\
+The command runs again and again with the tests with which this one is known to fail: with its suite, unless an earlier `assay \
+verify` on unfixed code saw it fail with fewer. It is proved if its rate is at most 1 %, or a tenth of the rate before, with a \
+probability of .95. A pass on retry counts as a failure.
+
+A larger time-out, a retry, a weaker assertion or a skipped test is no fix.
+
+Examples:
+  With ASSAY_URL, ASSAY_READ_KEY and ASSAY_INGEST_KEY as variables of the job:
+    assay verify --project storefront --test 'cart > pays' --report junit.xml -- pytest --junitxml=junit.xml
+  For at most half an hour, with the tests of its file:
+    assay verify --test 'cart > pays' --budget 30m --mode with_file -- npx jest
+  Without a server, for a test that failed in a tenth of its runs:
+    assay verify --test 'cart > pays' --flake-rate 0.1 -- npx playwright test
+  Claim that a commit fixed it, so that the stable branch is watched:
+    assay verify --project storefront --test 'cart > pays' --claim --commit 4f1c2a9
+
+Exit status: 0 proved or claimed, 1 still flaky or another error, 2 wrong usage, 3 not provable in this budget, or the command \
+or the server failed.";
+
+/// Prove that a flaky test is fixed, by repeating it within a budget
+///
+/// Asks the server how often the test failed before, and runs the command until its rate is known to be low, until it fails, or
+/// until the budget ends. Stores the answer with the commit if there is an ingest key. It changes no verdict.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VerifyArgs {
+    /// The test's stored name
+    #[arg(long, value_name = "NAME")]
+    test: String,
+    /// The test's stored file, if several tests have the name
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// The project: its id or name
+    #[arg(long)]
+    project: Option<String>,
+    /// The time for all runs: 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    budget: Duration,
+    /// With which tests it runs; without it, those with which it is known to fail
+    #[arg(long, value_parser = modes())]
+    mode: Option<RunMode>,
+    /// How often the test failed before, from 0 to 1; without it, as the server knows
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    flake_rate: Option<f64>,
+    /// Claim that --commit fixed the test, and run nothing
+    #[arg(long, conflicts_with = "command")]
+    claim: bool,
+    /// Reports that the command writes, as for `assay run`
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    report: Vec<PathBuf>,
+    /// The report's format
+    #[arg(long, default_value = "auto", value_parser = sources::formats(None).try_map(|word| FormatChoice::parse(&word)))]
+    format: FormatChoice,
+    /// The checkout of the tested sources
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// The suite of this job, which names its variant; without it, CI's job
+    #[arg(long, value_parser = sources::line)]
+    suite: Option<String>,
+    /// The commit with the fix; without it, CI's or that of the checkout
+    #[arg(long, value_name = "SHA", value_parser = sources::line)]
+    commit: Option<String>,
+    /// The runner of the command, if its words do not name it
+    #[arg(long, value_name = "RUNNER", value_parser = runner_flag::runners())]
+    runner: Option<Runner>,
+    #[command(flatten)]
+    api: ReadApiFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+    /// The command and its arguments
+    #[arg(last = true, required_unless_present = "claim", value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn modes() -> impl clap::builder::TypedValueParser<Value = RunMode> {
+    let words = RunMode::ALL.iter().map(|mode| mode.as_str());
+    clap::builder::PossibleValuesParser::new(words).try_map(|word| word.parse::<RunMode>())
+}
+
+/// Runs `assay verify`.
+pub(crate) fn run(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    match verify(global, args) {
+        Err(error) if !error.is::<Misuse>() => {
+            errors::print(&error.context("nothing is known of the fix"));
+            Ok(ExitCode::from(UNKNOWN))
+        }
+        done => done,
+    }
+}
+
+fn verify(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    let ci = ci::context(&environment::variable);
+    let (known, test) = known(global, args, &ci)?;
+    if args.claim {
+        let known = known.as_ref().map(|known| known.rate);
+        store(global, args, &ci, &test, known, None)?;
+        let json = serde_json::json!({ "outcome": "claimed", "test": test });
+        output::print(global.json, &json, || {
+            "claimed; the stable branch is watched\n".to_owned()
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let known = known.context(
+        "the test did not fail in the last 14 days, so its rate is unknown; give the rate of before as --flake-rate",
+    )?;
+    let runner = args.runner.or_else(|| selection::runner_of(&args.command));
+    if let Some(reason) = runner.and_then(|runner| selection::unreachable(&args.command, runner))
+        && args.mode.unwrap_or(known.mode) != RunMode::InSuite
+    {
+        return Err(Misuse(reason.to_owned()).into());
+    }
+    let folder = tempfile::tempdir().context("a temporary folder")?;
+    let mut command = Repeated {
+        global,
+        command: &args.command,
+        report: &args.report,
+        format: args.format.0,
+        root: args.root.as_deref(),
+        ci: &ci,
+        reports_to: ReportTo::default(),
+        folder: folder.path(),
+        to_stderr: true,
+        files: Vec::new(),
+    };
+    let plan = Plan {
+        test: &test,
+        known: &known,
+        mode: args.mode,
+        budget: args.budget,
+        runner,
+    };
+    let select = |runner, report: &_| Selector::new(runner, report, folder.path().to_path_buf());
+    let verified = verify::verify(&plan, &mut command, select).map_err(|error| match error {
+        NotVerified::Command(error) => error,
+        error @ (NotVerified::NoTest(_) | NotVerified::NoRunner(_)) => Misuse(error.to_string()).into(),
+    })?;
+    print(global, args, &ci, &verified)?;
+    Ok(match verified.check.outcome {
+        FixOutcome::Proved => ExitCode::SUCCESS,
+        FixOutcome::StillFlaky | FixOutcome::Differs => ExitCode::from(NOT_FIXED),
+        FixOutcome::NotProvable => ExitCode::from(UNKNOWN),
+    })
+}
+
+/// Prints the answer, and stores it if there is an ingest key.
+fn print(global: &Global, args: &VerifyArgs, ci: &CiContext, verified: &Verified) -> anyhow::Result<()> {
+    output::print(global.json, &verified.to_json(), || verified.in_words())?;
+    let rate = Some(verified.rate_before);
+    if let Err(error) = store(global, args, ci, &verified.test, rate, Some(verified)) {
+        let text = |why: &str| format!("the answer is not stored: {why}");
+        match error.downcast_ref::<MissingSetting>() {
+            Some(missing) => message!("{}", text(missing.message())),
+            None => errors::warn(ci.provider, &text(&format!("{error:#}"))),
+        }
+    }
+    Ok(())
+}
+
+/// What the server knows of the test, with its stored name. Without a server, only a given rate is known.
+fn known(
+    global: &Global,
+    args: &VerifyArgs,
+    ci: &CiContext,
+) -> anyhow::Result<(Option<KnownFlake>, TestName)> {
+    let has_server = environment::read_key().is_some_and(|key| !key.trim().is_empty());
+    if let (Some(rate), false) = (args.flake_rate, has_server) {
+        let test = TestName {
+            name: args.test.clone(),
+            file_path: args.file.clone(),
+        };
+        return Ok((Some(KnownFlake::of_rate(rate)), test));
+    }
+    let mut api = args.api.client(global.progress(), &args.connection)?;
+    let project = api.project(args.project.as_deref())?.to_string();
+    let answer = api.get(&verify::path(&project, &args.test, args.file.as_deref(), "fix"))?;
+    let suite = args.suite.as_deref().or(ci.context.suite.as_deref());
+    Ok(KnownFlake::of_answer(&answer, suite, args.flake_rate)?)
+}
+
+/// Stores the answer, or the claim, with the commit.
+fn store(
+    global: &Global,
+    args: &VerifyArgs,
+    ci: &CiContext,
+    test: &TestName,
+    rate_before: Option<f64>,
+    verified: Option<&Verified>,
+) -> anyhow::Result<()> {
+    let url = environment::variable("ASSAY_INGEST_URL");
+    let server = server_of(url.as_deref(), None, &args.connection)?;
+    let of_ci = || {
+        ci.context
+            .tested_revision
+            .clone()
+            .or_else(|| ci.context.commit_sha.clone())
+    };
+    let of_checkout = || {
+        let head = git(Path::new("."), &["rev-parse", "HEAD"]).ok()?;
+        Some(head.trim().to_owned())
+    };
+    let revision = args.commit.clone().or_else(of_ci).or_else(of_checkout);
+    let fix = NewFix {
+        test_name: test.name.clone(),
+        file_path: test.file_path.clone(),
+        revision: revision.context("no commit is known; give --commit")?,
+        rate_before,
+        check: verified.map(|verified| verified.check),
+    };
+    let deadline = args.connection.deadline();
+    let mut backoff = Backoff::until(deadline);
+    let sent = retry::until_expired(
+        global.progress(),
+        &mut backoff,
+        "the answer is not stored yet",
+        || server.store_fix(&fix, http::until(deadline)),
+    );
+    sent.map(drop).map_err(anyhow::Error::new)
+}

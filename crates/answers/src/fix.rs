@@ -1,0 +1,348 @@
+//! What is known of a test that is to be fixed, and whether its fixes hold on the stable branch.
+
+use std::collections::BTreeSet;
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    fix::{FixOutcome, FixState, RunMode, StoredFix},
+    history::{Occurrence, TestHistory},
+    id::RunId,
+    observation::History,
+    period::{Days, Period},
+    project::{Project, ProjectTag},
+    signature::Classifier as _,
+    store::{Store, StoreError, in_snapshot},
+    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, Judge},
+};
+use assay_fingerprint::Fingerprinter;
+use assay_flakiness::plan::fix::{CleanRuns, bound};
+use serde::Serialize;
+
+/// Most variants, those with the most failures.
+const MOST_VARIANTS: usize = 10;
+/// Most errors, the most frequent ones.
+const MOST_ERRORS: usize = 5;
+/// The fewest characters of a commit that names it.
+const SHORTEST_COMMIT: usize = 7;
+
+/// What is known of a test that is to be fixed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FixStatus {
+    /// The project.
+    pub project: ProjectTag,
+    /// The test.
+    pub test: TestName,
+    /// The rate at which it fails on good code, in the last 14 days; null if it did not fail.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub rate: Option<f64>,
+    /// The same on each variant on which it ran, those with the most failures first.
+    #[cfg_attr(feature = "openapi", schema(max_items = 10))]
+    pub variants: Vec<VariantRate>,
+    /// The rate that it may have after a fix; null without a rate.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub largest_rate: Option<f64>,
+    /// The clean builds that show it with a probability of .95; null without a rate.
+    pub builds_needed: Option<u32>,
+    /// The clean repetitions in one job that show it; null without a rate.
+    pub repetitions_needed: Option<u32>,
+    /// The least company in which it is known to fail. A fix is only proved by runs with at least these tests.
+    pub mode: RunMode,
+    /// Its usual duration in milliseconds: the median of its passes in 30 days.
+    pub usual_ms: Option<u64>,
+    /// Its errors in 30 days, the most frequent first.
+    #[cfg_attr(feature = "openapi", schema(max_items = 5))]
+    pub errors: Vec<KnownError>,
+    /// What jobs and people reported, the newest first.
+    #[cfg_attr(feature = "openapi", schema(max_items = 20))]
+    pub fixes: Vec<WatchedFix>,
+}
+
+/// The rate of a test on a variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct VariantRate {
+    /// The variant: suite, job or browser. Empty for the default one.
+    pub variant: String,
+    /// The rate at which it fails there on good code; 0 if it did not fail there.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub rate: f64,
+    /// The runs.
+    pub runs: u32,
+    /// Those with a failed attempt.
+    pub failures: u32,
+}
+
+/// An error of a test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct KnownError {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// One line.
+    pub title: String,
+    /// The runs with it.
+    pub runs: u64,
+}
+
+/// A fix, and what the stable branch shows of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WatchedFix {
+    /// What was reported.
+    #[serde(flatten)]
+    pub fix: StoredFix,
+    /// What the stable branch shows.
+    pub state: FixState,
+    /// The clean runs of the stable branch since the commit, on variants on which the test failed before.
+    pub clean_runs: u32,
+    /// The clean runs after which the fix holds.
+    pub runs_needed: u32,
+    /// The run that failed.
+    pub failed_run: Option<RunId>,
+}
+
+/// What is known of a test at `now`.
+pub fn fix_status(
+    store: &dyn Store,
+    engine: &dyn Judge,
+    project: &Project,
+    selector: &TestSelector,
+    now: Timestamp,
+) -> Result<TestLookup<FixStatus>, StoreError> {
+    let period = Period::ending(now, Days::Thirty);
+    let history = match store.history(project, selector, &period)? {
+        TestLookup::Found(history) => history,
+        TestLookup::Missing => return Ok(TestLookup::Missing),
+        TestLookup::Ambiguous(files) => return Ok(TestLookup::Ambiguous(files)),
+    };
+    let selector = TestSelector {
+        name: history.test.name.clone(),
+        file: FileSelector::Exactly(history.test.file_path.clone()),
+    };
+    let rates = in_snapshot(store, project, |snapshot| {
+        let window = snapshot.observations(now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
+        let ordinal = snapshot.test_ordinals(std::slice::from_ref(&selector))?.pop();
+        Ok(match ordinal {
+            Some(TestLookup::Found(test)) => Rates::of(engine, &window, test, now),
+            _ => Rates::default(),
+        })
+    })?;
+    let errors = match store.test_signatures(project, &selector, &period)? {
+        TestLookup::Found(signatures) => signatures,
+        TestLookup::Missing | TestLookup::Ambiguous(_) => Vec::new(),
+    };
+    let stored = match store.fixes(project, &selector)? {
+        TestLookup::Found(fixes) => fixes,
+        TestLookup::Missing | TestLookup::Ambiguous(_) => Vec::new(),
+    };
+    let failed_in = |fix: &StoredFix| {
+        let check = fix.check?;
+        (check.outcome == FixOutcome::StillFlaky).then_some(check.mode)
+    };
+    let mode = stored
+        .iter()
+        .filter_map(failed_in)
+        .min()
+        .unwrap_or(RunMode::InSuite);
+    let mut fixes = Vec::with_capacity(stored.len());
+    for fix in stored {
+        fixes.push(watched(store, project, &history, fix, rates.rate)?);
+    }
+    let largest_rate = rates.rate.map(bound);
+    let errors = errors.into_iter().take(MOST_ERRORS).map(|error| KnownError {
+        fingerprint: error.fingerprint,
+        title: error.title,
+        runs: error.runs,
+    });
+    Ok(TestLookup::Found(FixStatus {
+        project: project.tag(),
+        rate: rates.rate,
+        variants: rates.variants,
+        largest_rate,
+        builds_needed: largest_rate.map(|bound| CleanRuns::Builds.needed(bound)),
+        repetitions_needed: largest_rate.map(|bound| CleanRuns::Repetitions.needed(bound)),
+        mode,
+        usual_ms: usual_ms(&history.occurrences),
+        errors: errors.collect(),
+        fixes,
+        test: history.test,
+    }))
+}
+
+/// The rates of a test before a fix.
+#[derive(Default)]
+struct Rates {
+    rate: Option<f64>,
+    variants: Vec<VariantRate>,
+}
+
+impl Rates {
+    fn of(engine: &dyn Judge, window: &History, test: TestOrdinal, now: Timestamp) -> Self {
+        let rate_in = |history: &History| {
+            let judged = engine.judge_tests(history, now, &[test]).pop();
+            judged.map_or(0.0, |judged| judged.verdict.figures.flake_rate)
+        };
+        let names: BTreeSet<&str> = window.runs.iter().map(|run| &*run.run.variant).collect();
+        let mut variants: Vec<VariantRate> = names
+            .into_iter()
+            .map(|variant| counted(window, variant, test))
+            .filter(|variant| variant.runs > 0)
+            .collect();
+        variants.sort_by_key(|variant| std::cmp::Reverse(variant.failures));
+        variants.truncate(MOST_VARIANTS);
+        if variants.iter().all(|variant| variant.failures == 0) {
+            return Self { rate: None, variants };
+        }
+        let rate = rate_in(window);
+        let is_single = variants.len() == 1;
+        for variant in variants.iter_mut().filter(|variant| variant.failures > 0) {
+            variant.rate = match is_single {
+                true => rate,
+                false => rate_in(&on_variant(window, &variant.variant)),
+            };
+        }
+        Self {
+            rate: Some(rate).filter(|rate| *rate > 0.0),
+            variants,
+        }
+    }
+}
+
+/// A variant with the runs of a test, without its rate.
+fn counted(window: &History, variant: &str, test: TestOrdinal) -> VariantRate {
+    let here = window
+        .runs
+        .iter()
+        .filter(|run| *run.run.variant == *variant && run.ran(test));
+    let failed = |run: &assay_domain::observation::RunObservations| {
+        run.failures
+            .binary_search_by_key(&test, |failure| failure.test)
+            .is_ok()
+    };
+    let (mut runs, mut failures) = (0_u32, 0_u32);
+    for run in here {
+        runs = runs.saturating_add(1);
+        failures = failures.saturating_add(u32::from(failed(run)));
+    }
+    VariantRate {
+        variant: variant.to_owned(),
+        rate: 0.0,
+        runs,
+        failures,
+    }
+}
+
+/// The runs of one variant.
+fn on_variant(window: &History, variant: &str) -> History {
+    let here = window.runs.iter().filter(|run| *run.run.variant == *variant);
+    History {
+        stable_branch: window.stable_branch.clone(),
+        tests: window.tests,
+        runs: here.cloned().collect(),
+    }
+}
+
+/// The median duration of the passes.
+fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
+    let passes = occurrences
+        .iter()
+        .filter(|run| run.status == AttemptStatus::Passed);
+    let mut durations: Vec<u64> = passes.filter_map(|run| run.duration_ms).collect();
+    durations.sort_unstable();
+    durations.get(durations.len() / 2).copied()
+}
+
+/// A fix with what the stable branch shows of it.
+fn watched(
+    store: &dyn Store,
+    project: &Project,
+    history: &TestHistory,
+    fix: StoredFix,
+    rate: Option<f64>,
+) -> Result<WatchedFix, StoreError> {
+    let bound = bound(fix.rate_before.or(rate).unwrap_or_default());
+    let runs_needed = CleanRuns::Builds.needed(bound);
+    let claims = |fix: &StoredFix| fix.check.is_none_or(|check| check.outcome == FixOutcome::Proved);
+    let mut watched = WatchedFix {
+        state: FixState::Unproved,
+        clean_runs: 0,
+        runs_needed,
+        failed_run: None,
+        fix,
+    };
+    if !claims(&watched.fix) {
+        return Ok(watched);
+    }
+    let (before, since) = around(history, &watched.fix.revision);
+    if since.is_empty() {
+        watched.state = FixState::Waiting;
+        return Ok(watched);
+    }
+    let failed_on: BTreeSet<Option<&str>> = failures(&before).map(|run| run.suite.as_deref()).collect();
+    let counts = |run: &&&Occurrence| failed_on.is_empty() || failed_on.contains(&run.suite.as_deref());
+    let since: Vec<&Occurrence> = since.iter().filter(counts).copied().collect();
+    let clean = since.iter().take_while(|run| !run.any_failed_attempt);
+    watched.clean_runs = u32::try_from(clean.count()).unwrap_or(u32::MAX);
+    let Some(failure) = failures(&since).next() else {
+        watched.state = match watched.clean_runs >= runs_needed {
+            true => FixState::Held,
+            false => FixState::Watching,
+        };
+        return Ok(watched);
+    };
+    watched.failed_run = Some(failure.run_id);
+    watched.state = match failures(&before).last() {
+        Some(earlier) if !same_error(store, project, &history.test, [earlier, failure])? => {
+            FixState::FailsDifferently
+        }
+        _ if watched.clean_runs >= runs_needed => FixState::Held,
+        _ => FixState::DidNotHold,
+    };
+    Ok(watched)
+}
+
+/// The runs of the stable branch before the first one of this commit, and those from it on, oldest first, without skips.
+fn around<'a>(history: &'a TestHistory, revision: &str) -> (Vec<&'a Occurrence>, Vec<&'a Occurrence>) {
+    let on_stable = |run: &&Occurrence| run.branch.as_deref() == Some(history.stable_branch.as_str());
+    let mut runs: Vec<&Occurrence> = history
+        .occurrences
+        .iter()
+        .filter(on_stable)
+        .filter(|run| !run.status.is_skip())
+        .collect();
+    runs.reverse();
+    let is_of = |run: &&Occurrence| {
+        let commits = [run.tested_revision.as_deref(), run.commit_sha.as_deref()];
+        commits.into_iter().flatten().any(|commit| {
+            revision.len() >= SHORTEST_COMMIT && (commit.starts_with(revision) || revision == commit)
+        })
+    };
+    let first = runs.iter().position(is_of).unwrap_or(runs.len());
+    let since = runs.split_off(first);
+    (runs, since)
+}
+
+fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence> {
+    runs.iter().copied().filter(|run| run.any_failed_attempt)
+}
+
+/// Whether two failed runs have the same error. A failure without a text agrees with any.
+fn same_error(
+    store: &dyn Store,
+    project: &Project,
+    test: &TestName,
+    runs: [&Occurrence; 2],
+) -> Result<bool, StoreError> {
+    let errors = store.last_errors(project, &runs.map(|run| (run.run_id, test.clone())))?;
+    // A fix may change values in the text, so the same title is enough.
+    let titles: BTreeSet<String> = errors
+        .iter()
+        .filter_map(|errors| Some(Fingerprinter.classify(errors)?.title))
+        .collect();
+    Ok(titles.len() < 2)
+}

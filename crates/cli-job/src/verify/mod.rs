@@ -1,0 +1,386 @@
+//! Whether a flaky test is fixed: repetitions until its rate is known to be low, it fails, or the time is over.
+
+mod known;
+mod show;
+
+use std::time::Duration;
+
+use assay_cli_terminal::terminal;
+use assay_domain::{
+    attempt::ErrorDetail,
+    fix::{FixCheck, FixOutcome, RunMode},
+    signature::{Classifier as _, ErrorClass},
+    test::TestName,
+};
+use assay_fingerprint::Fingerprinter;
+use assay_flakiness::plan::{
+    fix::{CleanRuns, bound},
+    reruns::RerunKind,
+};
+use assay_reports::{Report, ReportedTest};
+
+pub use self::known::{ForeignAnswer, KnownFlake, path};
+use crate::{
+    gate::selector::{Budget, NotSelected, Repeat, RunEnd, Selector},
+    runners::{Runner, selection::Selection},
+};
+
+/// A test that takes this many times as long as usual may have got a longer time-out.
+const LONGER: f64 = 3.0;
+/// Milliseconds from which that is mentioned.
+const LONG_MS: u64 = 1_000;
+
+/// Longest text of an error, in characters.
+const LONGEST_MESSAGE: usize = 500;
+const SKIPPED: &str = "the test was skipped, and a test that does not run is not fixed";
+const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
+
+/// What verify was asked to do.
+#[derive(Debug, Clone)]
+pub struct Plan<'a> {
+    /// The test, by its stored name.
+    pub test: &'a TestName,
+    /// What is known of it.
+    pub known: &'a KnownFlake,
+    /// With which tests it runs; none for those with which it is known to fail.
+    pub mode: Option<RunMode>,
+    /// The time for all runs.
+    pub budget: Duration,
+    /// The runner, for modes that need its selection.
+    pub runner: Option<Runner>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NotVerified<E> {
+    /// The command cannot be run, or its report cannot be read.
+    #[error(transparent)]
+    Command(E),
+    /// The report lacks the test.
+    #[error("the report of the command has no test {0:?}; check its stored name and --file")]
+    NoTest(String),
+    /// The mode needs a runner.
+    #[error("--mode {0} needs the selection of a runner, and the command names none; name it with --runner")]
+    NoRunner(&'static str),
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// The test.
+    pub test: TestName,
+    /// The figures.
+    pub check: FixCheck,
+    /// The rate before.
+    pub rate_before: f64,
+    /// The rate that is low enough.
+    pub bound: f64,
+    /// The clean builds that would prove it as well.
+    pub builds_needed: u32,
+    /// The failure.
+    pub failure: Option<Failure>,
+    /// The titles of the errors before.
+    pub errors_before: Vec<String>,
+    /// What limits the answer, one sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// The failure that ended the repetitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its fingerprint; none without a text.
+    pub fingerprint: Option<String>,
+    /// One line.
+    pub title: String,
+    /// The beginning of its message.
+    pub message: String,
+}
+
+/// One run of the test.
+#[derive(Debug)]
+enum Result {
+    /// Every execution of it passed at once; with the duration of the last one.
+    Passed {
+        executions: u32,
+        ms: Option<u64>,
+    },
+    Failed(Failure),
+    Skipped,
+}
+
+/// Repeats a test by the job's command. The first run is that of the whole command.
+pub fn verify<J: Repeat>(
+    plan: &Plan<'_>,
+    job: &mut J,
+    selector: impl FnOnce(Runner, &Report) -> Selector,
+) -> std::result::Result<Verified, NotVerified<J::Error>> {
+    let mut session = Session::new(plan);
+    let Some(end) = session.run(job, Selection::default())? else {
+        return Ok(session.not_provable("the budget ended before the first run of the command did"));
+    };
+    session.add(&end, session.mode == RunMode::InSuite);
+    let RunEnd::Reported(report) = end else {
+        return Err(NotVerified::NoTest(plan.test.name.clone()));
+    };
+    match session.last {
+        None => return Err(NotVerified::NoTest(plan.test.name.clone())),
+        Some(Result::Skipped) => return Ok(session.not_provable(SKIPPED)),
+        Some(Result::Passed { .. } | Result::Failed(_)) => {}
+    }
+    let selector = match (session.mode, plan.runner) {
+        (RunMode::InSuite, _) => None,
+        (mode, None) => return Err(NotVerified::NoRunner(mode.as_str())),
+        (_, Some(runner)) => Some(selector(runner, &report)),
+    };
+    let selection = match session.selection(selector.as_ref()) {
+        Ok(selection) => selection,
+        Err(refused) => return Ok(session.not_provable(&format!("the runner cannot select {refused}"))),
+    };
+    job.progress().note(&session.plan_in_words());
+    loop {
+        if let Some(verified) = session.verified() {
+            return Ok(verified);
+        }
+        let Some(end) = session.run(job, selection.clone())? else {
+            return Ok(session.ended());
+        };
+        session.add(&end, true);
+        match session.last {
+            None => return Ok(session.not_provable(NO_RESULT)),
+            Some(Result::Skipped) => return Ok(session.not_provable(SKIPPED)),
+            Some(Result::Passed { .. } | Result::Failed(_)) => {}
+        }
+    }
+}
+
+/// The repetitions so far.
+struct Session<'a> {
+    plan: &'a Plan<'a>,
+    mode: RunMode,
+    bound: f64,
+    budget: Budget,
+    /// Clean runs in this mode.
+    runs: u32,
+    last: Option<Result>,
+    /// The seconds of the longest run in this mode; none before the first.
+    longest_s: Option<f64>,
+    durations: Vec<u64>,
+}
+
+impl<'a> Session<'a> {
+    fn new(plan: &'a Plan<'a>) -> Self {
+        Self {
+            plan,
+            mode: plan.mode.unwrap_or(plan.known.mode),
+            bound: bound(plan.known.rate),
+            budget: Budget::of(plan.budget),
+            runs: 0,
+            last: None,
+            longest_s: None,
+            durations: Vec::new(),
+        }
+    }
+
+    /// Runs the command once; none if the time is over or it was ended.
+    fn run<J: Repeat>(
+        &mut self,
+        job: &mut J,
+        selection: Selection,
+    ) -> std::result::Result<Option<RunEnd>, NotVerified<J::Error>> {
+        if self.budget.left_s() <= self.longest_s.unwrap_or(0.0) {
+            return Ok(None);
+        }
+        let before = self.budget.spent_s();
+        let end = job
+            .run(selection, self.budget.left())
+            .map_err(NotVerified::Command)?;
+        let took = self.budget.spent_s() - before;
+        self.longest_s = Some(self.longest_s.unwrap_or(0.0).max(took));
+        Ok(match end {
+            RunEnd::Reported(_) | RunEnd::Unreported => Some(end),
+            RunEnd::TimedOut => None,
+        })
+    }
+
+    /// Adds the test's result in a report. A pass counts in the chosen mode only.
+    fn add(&mut self, end: &RunEnd, counts: bool) {
+        if !counts {
+            // The runs that follow take another time.
+            self.longest_s = None;
+        }
+        let test = self.plan.test;
+        let is_it = |reported: &&ReportedTest| {
+            let names = [Some(&reported.test.name), reported.shown_as.name.as_ref()];
+            let files = [&reported.test.file_path, &reported.shown_as.file_path];
+            names.contains(&Some(&test.name))
+                && (test.file_path.is_none() || files.contains(&&test.file_path))
+        };
+        let tests = match end {
+            RunEnd::Reported(report) => report.tests.as_slice(),
+            RunEnd::Unreported | RunEnd::TimedOut => &[],
+        };
+        self.last = tests.iter().find(is_it).map(result);
+        match (&self.last, counts) {
+            // Unfixed code runs with fewer tests, to learn whether it fails so.
+            (Some(Result::Failed(_)), false) if self.mode < self.plan.known.mode => {
+                self.last = Some(Result::Passed {
+                    executions: 0,
+                    ms: None,
+                });
+            }
+            // A failure of the first run is one in the suite.
+            (Some(Result::Failed(_)), false) => self.mode = RunMode::InSuite,
+            _ => {}
+        }
+        if let (true, Some(Result::Passed { executions, ms })) = (counts, &self.last) {
+            self.runs = self.runs.saturating_add(*executions);
+            self.durations.extend(*ms);
+        }
+    }
+
+    const fn failure(&self) -> Option<&Failure> {
+        match &self.last {
+            Some(Result::Failed(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    fn selection(&self, selector: Option<&Selector>) -> std::result::Result<Selection, NotSelected> {
+        let tests = std::slice::from_ref(self.plan.test);
+        match (self.mode, selector) {
+            (RunMode::InSuite, _) | (_, None) => Ok(Selection::default()),
+            (RunMode::Alone, Some(selector)) => selector.select(tests, RerunKind::Alone),
+            (RunMode::WithFile, Some(selector)) => selector.select(tests, RerunKind::WithFile),
+        }
+    }
+
+    fn needed(&self) -> u32 {
+        CleanRuns::Repetitions.needed(self.bound)
+    }
+
+    fn plan_in_words(&self) -> String {
+        format!(
+            "{} clean runs {} prove that it fails in at most {} % of runs; before the fix it failed in {} %",
+            self.needed(),
+            show::mode_in_words(self.mode),
+            show::percent(self.bound),
+            show::percent(self.plan.known.rate),
+        )
+    }
+
+    /// The answer, if more repetitions cannot change it.
+    fn verified(&self) -> Option<Verified> {
+        if let Some(failure) = self.failure() {
+            let is_known = self.plan.known.has_error(failure);
+            let outcome = match is_known {
+                true => FixOutcome::StillFlaky,
+                false => FixOutcome::Differs,
+            };
+            return Some(self.answer(outcome, Vec::new()));
+        }
+        (self.runs >= self.needed()).then(|| self.ended())
+    }
+
+    /// The answer after the last repetition, none of which failed.
+    fn ended(&self) -> Verified {
+        if self.mode < self.plan.known.mode {
+            return self.not_provable(&format!(
+                "it is only known to fail {}, so runs {} prove nothing",
+                show::mode_in_words(self.plan.known.mode),
+                show::mode_in_words(self.mode)
+            ));
+        }
+        if let Some(obstacle) = &self.plan.known.obstacle {
+            return self.not_provable(obstacle);
+        }
+        match self.runs >= self.needed() {
+            true => self.answer(FixOutcome::Proved, Vec::new()),
+            false => self.answer(FixOutcome::NotProvable, Vec::new()),
+        }
+    }
+
+    fn not_provable(&self, reason: &str) -> Verified {
+        self.answer(FixOutcome::NotProvable, vec![reason.to_owned()])
+    }
+
+    fn answer(&self, outcome: FixOutcome, mut remarks: Vec<String>) -> Verified {
+        let known = self.plan.known;
+        remarks.extend(self.longer());
+        Verified {
+            test: self.plan.test.clone(),
+            check: FixCheck {
+                outcome,
+                mode: self.mode,
+                runs: self.runs.saturating_add(u32::from(self.failure().is_some())),
+                needed: self.needed(),
+                largest_rate: match self.failure() {
+                    Some(_) => 1.0,
+                    None => CleanRuns::Repetitions.largest_rate(self.runs),
+                },
+                seconds: self.budget.spent_s(),
+            },
+            rate_before: known.rate,
+            bound: self.bound,
+            builds_needed: CleanRuns::Builds.needed(self.bound),
+            failure: self.failure().cloned(),
+            errors_before: known.errors.iter().map(|error| error.title.clone()).collect(),
+            remarks,
+        }
+    }
+
+    /// A sentence if the test takes much longer than before.
+    fn longer(&self) -> Option<String> {
+        let mut durations = self.durations.clone();
+        durations.sort_unstable();
+        let now = *durations.get(durations.len() / 2)?;
+        let usual = self.plan.known.usual_ms?;
+        let factor =
+            Duration::from_millis(now).as_secs_f64() / Duration::from_millis(usual.max(1)).as_secs_f64();
+        (factor >= LONGER && now >= LONG_MS).then(|| {
+            format!(
+                "it takes {factor:.0} times as long as before ({now} ms, not {usual} ms); a longer time-out or a pause hides \
+                 a flake and is no fix"
+            )
+        })
+    }
+}
+
+/// The result of a test in a report. A pass on retry is a failure.
+fn result(reported: &ReportedTest) -> Result {
+    let Some(outcome) = reported.outcome() else {
+        return Result::Skipped;
+    };
+    if outcome.status.is_skip() {
+        return Result::Skipped;
+    }
+    let attempts = reported.attempts.executions().flatten();
+    if outcome.failed_attempts == 0 {
+        let ms = attempts.filter_map(|attempt| attempt.duration_ms).last();
+        return Result::Passed {
+            executions: outcome.executions.max(1),
+            ms,
+        };
+    }
+    let failed = attempts.filter(|attempt| attempt.status.is_failure()).last();
+    Result::Failed(failed.map_or_else(|| failure(&[]), |attempt| failure(&attempt.errors)))
+}
+
+fn failure(errors: &[ErrorDetail]) -> Failure {
+    let class: Option<ErrorClass> = Fingerprinter.classify(errors);
+    let (fingerprint, title) = class.map(|class| (class.fingerprint, class.title)).unzip();
+    let message = errors.iter().find_map(|error| error.message.as_deref());
+    Failure {
+        fingerprint,
+        title: title.unwrap_or_else(|| "an error without a text".to_owned()),
+        message: terminal::inert(
+            &message
+                .unwrap_or_default()
+                .chars()
+                .take(LONGEST_MESSAGE)
+                .collect::<String>(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

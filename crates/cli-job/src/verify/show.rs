@@ -1,0 +1,112 @@
+//! The answer as text and JSON.
+
+use assay_cli_terminal::{output, terminal};
+use assay_domain::fix::{FixOutcome, RunMode};
+use serde_json::{Value, json};
+
+use super::Verified;
+
+/// A mode in words.
+pub(super) const fn mode_in_words(mode: RunMode) -> &'static str {
+    match mode {
+        RunMode::Alone => "alone",
+        RunMode::WithFile => "with its file",
+        RunMode::InSuite => "in its suite",
+    }
+}
+
+/// A share in percent, with at most two digits behind the point.
+pub(super) fn percent(share: f64) -> String {
+    let text = format!("{:.2}", 100.0 * share);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+impl Verified {
+    /// The answer in one sentence.
+    pub fn headline(&self) -> String {
+        let check = &self.check;
+        let mode = mode_in_words(check.mode);
+        let runs = output::count(check.runs, "run");
+        match check.outcome {
+            FixOutcome::Proved => format!(
+                "proved: {runs} {mode} without a failure, so it fails in less than {} % (P .95); before, in {} %",
+                percent(check.largest_rate),
+                percent(self.rate_before)
+            ),
+            FixOutcome::StillFlaky => format!(
+                "still flaky: failed in run {} {mode}, with an error of before",
+                check.runs
+            ),
+            FixOutcome::Differs => format!("differs: failed in run {} {mode}, with a new error", check.runs),
+            FixOutcome::NotProvable => format!(
+                "not provable in this budget: {} needed {mode}, {} done; or {} clean builds",
+                output::count(check.needed, "run"),
+                check.runs,
+                self.builds_needed
+            ),
+        }
+    }
+
+    /// For people: a sentence, then a table.
+    pub fn in_words(&self) -> String {
+        let check = &self.check;
+        let mut rows = vec![
+            ["test", &self.test.name].map(str::to_owned).to_vec(),
+            vec![
+                "rate before".to_owned(),
+                format!("{} %", percent(self.rate_before)),
+            ],
+            vec!["low enough".to_owned(), format!("{} %", percent(self.bound))],
+            vec![
+                "runs".to_owned(),
+                format!(
+                    "{} of {} {}, {:.0} s",
+                    check.runs,
+                    check.needed,
+                    mode_in_words(check.mode),
+                    check.seconds
+                ),
+            ],
+        ];
+        if self.failure.is_none() {
+            rows.push(vec![
+                "rate now".to_owned(),
+                format!("0 to {} % (P .95)", percent(check.largest_rate)),
+            ]);
+        }
+        if let Some(failure) = &self.failure {
+            rows.push(vec!["error now".to_owned(), failure.title.clone()]);
+        }
+        let before = self.errors_before.iter();
+        rows.extend(before.map(|title| vec!["error before".to_owned(), title.clone()]));
+        let mut text = format!("{}\n", self.headline());
+        for remark in &self.remarks {
+            text += &format!("  {}\n", terminal::inert(remark));
+        }
+        text + &output::table(&["FACT", "VALUE"], rows)
+    }
+
+    /// For programs.
+    pub fn to_json(&self) -> Value {
+        let check = &self.check;
+        json!({
+            "outcome": check.outcome,
+            "test": self.test,
+            "mode": check.mode,
+            "runs": check.runs,
+            "needed": check.needed,
+            "buildsNeeded": self.builds_needed,
+            "rateBefore": self.rate_before,
+            "lowEnough": self.bound,
+            "largestRate": check.largest_rate,
+            "seconds": check.seconds,
+            "error": self.failure.as_ref().map(|failure| json!({
+                "fingerprint": failure.fingerprint,
+                "title": failure.title,
+                "message": failure.message,
+            })),
+            "errorsBefore": self.errors_before,
+            "remarks": self.remarks,
+        })
+    }
+}

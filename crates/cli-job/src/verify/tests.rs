@@ -1,0 +1,246 @@
+use std::path::PathBuf;
+
+use assay_cli_terminal::progress::Progress;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// A command whose runs end so, from the first.
+struct Job {
+    results: fn(u32) -> &'static str,
+    runs: u32,
+    selections: Vec<Vec<String>>,
+}
+
+impl Repeat for Job {
+    type Error = NotSelected;
+
+    fn progress(&self) -> &dyn Progress {
+        &()
+    }
+
+    fn run(&mut self, selection: Selection, _: Duration) -> std::result::Result<RunEnd, NotSelected> {
+        self.runs += 1;
+        self.selections.push(selection.arguments);
+        let xml = match (self.results)(self.runs) {
+            "" => return Ok(RunEnd::Unreported),
+            "slow" => return Ok(RunEnd::TimedOut),
+            inner => format!(
+                "<testsuites><testsuite name='cart'><testcase classname='cart' name='pays' time='{}'>{inner}\
+                 </testcase><testcase classname='cart' name='other'/></testsuite></testsuites>",
+                if inner == "<!-- longer -->" { "9" } else { "0.1" }
+            ),
+        };
+        let file = assay_reports::SourceFile {
+            name: "r.xml".to_owned(),
+            bytes: xml.into_bytes(),
+            modified: None,
+        };
+        let report = assay_reports::read(vec![file], &assay_reports::Options::default()).unwrap();
+        Ok(RunEnd::Reported(Box::new(report)))
+    }
+}
+
+const PASS: &str = "<!-- -->";
+const RETRIED: &str = "<flakyFailure message='timed out after 9 ms'/>";
+const TIMES_OUT: &str = "<failure message='timed out after 30 ms'/>";
+
+fn known(rate: f64) -> KnownFlake {
+    let title = failure(&[ErrorDetail {
+        message: Some("timed out after 50 ms".to_owned()),
+        ..ErrorDetail::default()
+    }]);
+    KnownFlake {
+        errors: vec![known::KnownError {
+            fingerprint: title.fingerprint.unwrap(),
+            title: title.title,
+        }],
+        usual_ms: Some(100),
+        ..KnownFlake::of_rate(rate)
+    }
+}
+
+fn verified(known: &KnownFlake, mode: Option<RunMode>, results: fn(u32) -> &'static str) -> (Verified, Job) {
+    let test = TestName {
+        name: "cart > pays".to_owned(),
+        file_path: None,
+    };
+    let plan = Plan {
+        test: &test,
+        known,
+        mode,
+        budget: Duration::from_secs(600),
+        runner: Some(Runner::Mocha),
+    };
+    let mut job = Job {
+        results,
+        runs: 0,
+        selections: Vec::new(),
+    };
+    let selector = |runner, report: &Report| Selector::new(runner, report, PathBuf::from("/tmp"));
+    let verified = verify(&plan, &mut job, selector).unwrap();
+    (verified, job)
+}
+
+#[test]
+fn enough_clean_runs_in_the_suite_prove_a_fix() {
+    let (verified, job) = verified(&known(0.3), None, |_| PASS);
+    let check = verified.check;
+    assert_eq!(
+        (check.outcome, check.mode, check.runs, job.runs),
+        (FixOutcome::Proved, RunMode::InSuite, 162, 162)
+    );
+    assert!(check.largest_rate <= 0.03 && verified.bound == 0.03, "{check:?}");
+    assert!(job.selections.iter().all(Vec::is_empty), "the unchanged command");
+    assert!(verified.remarks.is_empty());
+}
+
+#[test]
+fn a_failure_with_an_error_of_before_is_told_from_a_new_one() {
+    let (old, job) = verified(&known(0.3), None, |run| if run == 5 { TIMES_OUT } else { PASS });
+    assert_eq!(
+        (old.check.outcome, old.check.runs, job.runs),
+        (FixOutcome::StillFlaky, 5, 5)
+    );
+    let (new, _) = verified(&known(0.3), None, |_| "<failure message='expected 2 to be 3'/>");
+    assert_eq!(new.check.outcome, FixOutcome::Differs);
+    assert!(new.in_words().contains("to be 3"), "{}", new.in_words());
+    assert!(new.in_words().contains("error before"), "{}", new.in_words());
+    let (nameless, _) = verified(&known(0.3), None, |_| "<failure/>");
+    assert_eq!(nameless.check.outcome, FixOutcome::StillFlaky);
+}
+
+#[test]
+fn runs_with_fewer_tests_than_those_that_show_the_flake_prove_nothing() {
+    let (alone, job) = verified(&known(0.5), Some(RunMode::Alone), |_| PASS);
+    assert_eq!(alone.check.outcome, FixOutcome::NotProvable);
+    assert!(
+        alone.remarks[0].contains("only known to fail in its suite"),
+        "{:?}",
+        alone.remarks
+    );
+    assert!(job.selections[0].is_empty() && job.selections[1].contains(&"--grep".to_owned()));
+    // The first run was no run alone.
+    assert_eq!((alone.check.runs, job.runs), (96, 97));
+    // Unfixed code, which fails in its suite first: what counts is whether it fails alone.
+    let (unfixed, _) = verified(&known(0.5), Some(RunMode::Alone), |run| match run {
+        1 | 4 => TIMES_OUT,
+        _ => PASS,
+    });
+    assert_eq!(
+        (unfixed.check.outcome, unfixed.check.mode, unfixed.check.runs),
+        (FixOutcome::StillFlaky, RunMode::Alone, 3)
+    );
+    let fails_alone = KnownFlake {
+        mode: RunMode::Alone,
+        ..known(0.5)
+    };
+    let (alone, _) = verified(&fails_alone, None, |_| PASS);
+    assert_eq!(
+        (alone.check.outcome, alone.check.mode),
+        (FixOutcome::Proved, RunMode::Alone)
+    );
+    let (in_suite, _) = verified(&fails_alone, None, |_| TIMES_OUT);
+    assert_eq!(
+        (in_suite.check.outcome, in_suite.check.mode),
+        (FixOutcome::StillFlaky, RunMode::InSuite)
+    );
+    let elsewhere = KnownFlake {
+        obstacle: Some("it never failed on this variant".to_owned()),
+        ..known(0.5)
+    };
+    let (other_variant, _) = verified(&elsewhere, None, |_| PASS);
+    assert_eq!(other_variant.check.outcome, FixOutcome::NotProvable);
+}
+
+#[test]
+fn what_hides_a_flake_is_no_fix() {
+    let (skipped, _) = verified(&known(0.5), None, |_| "<skipped/>");
+    assert_eq!(skipped.check.outcome, FixOutcome::NotProvable);
+    assert!(skipped.remarks[0].contains("skipped"), "{:?}", skipped.remarks);
+    let (retried, _) = verified(&known(0.5), None, |run| if run == 2 { RETRIED } else { PASS });
+    assert_eq!(retried.check.outcome, FixOutcome::StillFlaky);
+    let (longer, _) = verified(&known(0.5), None, |_| "<!-- longer -->");
+    assert_eq!(longer.check.outcome, FixOutcome::Proved);
+    assert!(
+        longer.remarks[0].contains("90 times as long"),
+        "{:?}",
+        longer.remarks
+    );
+}
+
+#[test]
+fn the_end_of_the_budget_is_no_answer() {
+    let (open, _) = verified(&known(0.05), None, |run| if run == 39 { "slow" } else { PASS });
+    assert_eq!(
+        (open.check.outcome, open.check.runs),
+        (FixOutcome::NotProvable, 38)
+    );
+    assert_eq!(
+        open.headline(),
+        "not provable in this budget: 489 runs needed in its suite, 38 done; or 298 clean builds"
+    );
+    let (crashed, _) = verified(&known(0.05), None, |run| if run == 3 { "" } else { PASS });
+    assert_eq!(crashed.check.outcome, FixOutcome::NotProvable);
+    assert!(crashed.remarks[0].contains("crashed"), "{:?}", crashed.remarks);
+}
+
+#[test]
+fn the_rate_is_that_of_the_variant_of_the_job() {
+    let answer = json!({
+        "project": { "id": "x", "name": "p" },
+        "test": { "name": "cart > pays", "filePath": null },
+        "rate": 0.2, "mode": "in_suite", "usualMs": 12, "errors": [],
+        "variants": [
+            { "variant": "windows", "rate": 0.4, "failures": 9, "runs": 20 },
+            { "variant": "linux / chromium", "rate": 0.0, "failures": 0, "runs": 30 },
+        ],
+    });
+    let of = |suite, rate| KnownFlake::of_answer(&answer, suite, rate).unwrap().0.unwrap();
+    assert_eq!(
+        (of(Some("windows"), None).rate, of(Some("windows"), None).obstacle),
+        (0.4, None)
+    );
+    assert!(of(Some("linux"), None).obstacle.unwrap().contains("windows"));
+    // Another job, of which nothing is known.
+    assert_eq!((of(Some("lin"), None).rate, of(None, Some(0.1)).rate), (0.2, 0.1));
+    assert_eq!(of(Some("lin"), None).obstacle, None);
+    assert!(KnownFlake::of_answer(&json!({}), None, None).is_err());
+}
+
+proptest! {
+    #[test]
+    fn a_test_that_fails_is_never_proved(rate in 0.01..1.0_f64, fails_at in 1..58_u32) {
+        // Fewer runs than any proof needs.
+        let test = TestName { name: "cart > pays".to_owned(), file_path: None };
+        let known = known(rate);
+        let plan = Plan { test: &test, known: &known, mode: None, budget: Duration::from_secs(600), runner: None };
+        let mut job = FailsAt(fails_at.min(CleanRuns::Repetitions.needed(bound(rate))), 0);
+        let verified = verify(&plan, &mut job, |runner, report: &Report| {
+            Selector::new(runner, report, PathBuf::from("/tmp"))
+        });
+        prop_assert_eq!(verified.unwrap().check.outcome, FixOutcome::StillFlaky);
+    }
+}
+
+struct FailsAt(u32, u32);
+
+impl Repeat for FailsAt {
+    type Error = NotSelected;
+
+    fn progress(&self) -> &dyn Progress {
+        &()
+    }
+
+    fn run(&mut self, selection: Selection, limit: Duration) -> std::result::Result<RunEnd, NotSelected> {
+        self.1 += 1;
+        let results: fn(u32) -> &'static str = if self.0 == self.1 { |_| TIMES_OUT } else { |_| PASS };
+        Job {
+            results,
+            runs: 0,
+            selections: Vec::new(),
+        }
+        .run(selection, limit)
+    }
+}

@@ -1,0 +1,146 @@
+//! `next_flake` and `check_fix`: the flaky test to fix next, and what proves its fix.
+
+use assay_answers::{
+    fix::{FixStatus, WatchedFix, fix_status},
+    flaky::{FlakyQuery, flaky_list},
+};
+use assay_domain::{
+    fix::FixState,
+    owners::OwnerFilter,
+    page::PerPage,
+    project::Project,
+    test::{FileSelector, TestSelector},
+    verdict::{FlakySort, VerdictStatus},
+};
+use serde_json::{Value, json};
+
+use super::call::{Call, PAGES, Properties, owners, rounded};
+use crate::{budget::Draft, error::ToolError};
+
+/// What is no fix.
+const RULES: &str = "Fix the cause. Do not lengthen a time-out or a pause, add a retry, weaken an assertion, skip or delete the \
+                     test: the comparison of the run with the stable branch shows it.";
+
+pub(super) fn next_properties() -> Properties {
+    vec![
+        ("owner", json!({"type": "string"})),
+        ("rank", json!({"type": "integer", "minimum": 1, "default": 1})),
+    ]
+}
+
+pub(super) fn check_properties() -> Properties {
+    vec![
+        ("test", json!({"type": "string"})),
+        ("file", json!({"type": "string"})),
+    ]
+}
+
+/// The flaky test that costs the most time.
+pub(super) fn next(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let arguments = &call.arguments;
+    let rank = arguments.number("rank", PAGES)?.unwrap_or(1);
+    let zero_based = rank.unsigned_abs().saturating_sub(1);
+    let query = FlakyQuery {
+        status: Some(VerdictStatus::Flaky),
+        sort: FlakySort::TimeLost,
+        search: None,
+        owner: arguments.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
+        page: zero_based / 10 + 1,
+        per_page: PerPage::Ten,
+        explain: false,
+    };
+    let project = call.project()?;
+    let judge = |history: &_| call.engine.suspects(history, call.now);
+    let list = flaky_list(call.store, call.engine, judge, &project, &query, call.now)?;
+    let draft = Draft::default()
+        .fact("project", project.name.as_str())
+        .fact("flaky", list.page.total);
+    let place = usize::try_from(zero_based % 10).unwrap_or(0);
+    let Some(test) = list.tests.get(place) else {
+        return Ok(draft
+            .fact("test", Value::Null)
+            .fact("why", "There is no flaky test of this rank."));
+    };
+    let selector = TestSelector {
+        name: test.test_name.clone(),
+        file: FileSelector::Exactly(test.file_path.clone()),
+    };
+    let draft = draft
+        .fact("why", test.explanation.as_str())
+        .fact("owners", owners(&test.ownership))
+        .fact("timeLostMs", test.figures.time_lost_ms)
+        .fact("lastRun", json!(test.last_run.as_ref().map(|run| &run.run_id)));
+    with_status(call, draft, &project, &selector)
+}
+
+/// What proves the fix of one test, and what is proved so far.
+pub(super) fn check(call: &Call<'_>) -> Result<Draft, ToolError> {
+    let selector = call.arguments.test()?;
+    let project = call.project()?;
+    let draft = Draft::default().fact("project", project.name.as_str());
+    with_status(call, draft, &project, &selector)
+}
+
+fn with_status(
+    call: &Call<'_>,
+    draft: Draft,
+    project: &Project,
+    selector: &TestSelector,
+) -> Result<Draft, ToolError> {
+    let lookup = fix_status(call.store, call.engine, project, selector, call.now)?;
+    let status: FixStatus = call.single_test(project, selector, lookup)?;
+    let needed = json!({
+        "cleanRepetitionsInOneJob": status.repetitions_needed,
+        "orCleanBuilds": status.builds_needed,
+        "with": status.mode,
+        "thenAtMost": status.largest_rate.map(rounded),
+    });
+    let variants: Vec<Value> = status
+        .variants
+        .iter()
+        .filter(|variant| variant.failures > 0)
+        .map(|variant| json!({"variant": variant.variant, "rate": rounded(variant.rate), "failed": variant.failures, "of": variant.runs}))
+        .collect();
+    let errors: Vec<Value> = status
+        .errors
+        .iter()
+        .map(|error| json!({"title": error.title, "fingerprint": error.fingerprint, "runs": error.runs}))
+        .collect();
+    let command = format!(
+        "assay verify --project {} --test {} -- YOUR TEST COMMAND",
+        quoted(&project.name),
+        quoted(&status.test.name)
+    );
+    Ok(draft
+        .fact("test", status.test.name)
+        .fact("file", status.test.file_path)
+        .fact("rate", json!(status.rate.map(rounded)))
+        .fact("failsOn", variants)
+        .fact("errors", errors)
+        .fact("needed", needed)
+        .fact("command", command)
+        .fact("rules", RULES)
+        .entries("fixes", status.fixes.iter().map(fix).collect()))
+}
+
+/// A word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn fix(watched: &WatchedFix) -> Value {
+    let check = watched.fix.check.map(|check| {
+        json!({"outcome": check.outcome, "with": check.mode, "runs": check.runs, "needed": check.needed})
+    });
+    let left = watched.runs_needed.saturating_sub(watched.clean_runs);
+    let is_open = matches!(watched.state, FixState::Waiting | FixState::Watching);
+    json!({
+        "commit": watched.fix.revision,
+        "storedAt": watched.fix.stored_at,
+        "check": check,
+        "onStableBranch": watched.state,
+        "cleanBuilds": watched.clean_runs,
+        "buildsLeft": is_open.then_some(left),
+        "failedRun": watched.failed_run,
+    })
+}

@@ -1,0 +1,137 @@
+//! What an issuer publishes about itself: its addresses and its keys.
+
+use std::time::Duration;
+
+use assay_domain::timestamp::Timestamp;
+use assay_outbound::{Allowed, agent, checked_host, reason};
+use serde::{Deserialize, de::DeserializeOwned};
+use time::{OffsetDateTime, format_description::well_known::Rfc2822};
+use ureq::{
+    Agent, Body,
+    http::{Response, header::DATE},
+};
+
+use crate::keys::{KeySet, VerifyingKey};
+
+const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
+/// Time limit of a request.
+const WITHIN: Duration = Duration::from_secs(4);
+/// Largest answer that is read, in bytes.
+const LARGEST_ANSWER: u64 = 256 << 10;
+
+/// Requests to issuers.
+#[derive(Clone)]
+pub struct Client {
+    agent: Agent,
+    allowed: Allowed,
+}
+
+/// An issuer's description of itself.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+    pub(crate) authorization_endpoint: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
+    pub(crate) end_session_endpoint: Option<String>,
+}
+
+/// An issuer's description and keys, as fetched.
+pub struct Discovered {
+    pub(crate) metadata: Metadata,
+    pub(crate) keys: Vec<VerifyingKey>,
+    /// The issuer's clock, if its answer has one.
+    pub clock: Option<Timestamp>,
+}
+
+impl Discovered {
+    /// Whether people can sign in there: it has the addresses for that.
+    pub const fn signs_people_in(&self) -> bool {
+        self.metadata.authorization_endpoint.is_some() && self.metadata.token_endpoint.is_some()
+    }
+}
+
+impl Client {
+    /// A client that may also reach these private addresses.
+    pub fn new(private_addresses: impl IntoIterator<Item = String>) -> Self {
+        let allowed = Allowed::new(private_addresses);
+        Self {
+            agent: agent(&allowed, USER_AGENT, WITHIN),
+            allowed,
+        }
+    }
+
+    /// Fetches an issuer's description and keys.
+    ///
+    /// # Errors
+    /// What is wrong, for the log.
+    pub fn discover(&self, issuer: &str) -> Result<Discovered, String> {
+        let address = format!(
+            "{}/.well-known/openid-configuration",
+            issuer.trim_end_matches('/')
+        );
+        let (metadata, clock) = self.get::<Metadata>(&address)?;
+        // Another issuer must not speak for this one.
+        if metadata.issuer != issuer {
+            return Err("its description is of another issuer".to_owned());
+        }
+        let endpoints = [
+            &metadata.authorization_endpoint,
+            &metadata.token_endpoint,
+            &metadata.end_session_endpoint,
+        ];
+        for endpoint in endpoints.into_iter().flatten() {
+            checked_host(endpoint, &self.allowed)?;
+        }
+        let (keys, _) = self.get::<KeySet>(&metadata.jwks_uri)?;
+        Ok(Discovered {
+            metadata,
+            keys: keys.into_keys()?,
+            clock,
+        })
+    }
+
+    fn get<T: DeserializeOwned>(&self, address: &str) -> Result<(T, Option<Timestamp>), String> {
+        checked_host(address, &self.allowed)?;
+        let mut answer = self.agent.get(address).call().map_err(|error| reason(&error))?;
+        let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let clock = date.and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
+        let clock = clock.map(Timestamp::from);
+        Ok((json(&mut answer)?, clock))
+    }
+
+    /// Posts a form, with a user and a password if the client has a secret.
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        address: &str,
+        authorization: Option<&str>,
+        form: &str,
+    ) -> Result<T, String> {
+        checked_host(address, &self.allowed)?;
+        let mut request = self
+            .agent
+            .post(address)
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .header("Accept", "application/json");
+        if let Some(authorization) = authorization {
+            request = request.header("Authorization", authorization);
+        }
+        json(&mut request.send(form).map_err(|error| reason(&error))?)
+    }
+}
+
+/// The JSON of an answer of success.
+fn json<T: DeserializeOwned>(answer: &mut Response<Body>) -> Result<T, String> {
+    let status = answer.status();
+    if !status.is_success() {
+        return Err(format!("it answers with status {}", status.as_u16()));
+    }
+    let body = answer
+        .body_mut()
+        .with_config()
+        .limit(LARGEST_ANSWER)
+        .read_to_vec();
+    let body = body.map_err(|error| reason(&error))?;
+    // The text of the error could have parts of a token.
+    serde_json::from_slice(&body).map_err(|_| "its answer is not what OpenID Connect describes".to_owned())
+}
