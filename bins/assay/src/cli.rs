@@ -5,9 +5,10 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs,
-        owners::OwnersArgs, proof::ProofArgs, quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs,
-        split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs, verify::VerifyArgs,
+        analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, excuse::ExcuseArgs,
+        gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, proof::ProofArgs, quarantine::QuarantineArgs,
+        renames::RenamesArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
+        verify::VerifyArgs,
     },
     global::Global,
 };
@@ -41,6 +42,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Box<RunArgs>),
     Gate(Box<GateArgs>),
+    Excuse(Box<ExcuseArgs>),
     Upload(Box<UploadArgs>),
     Analyze(Box<AnalyzeArgs>),
     Backfill(Box<BackfillArgs>),

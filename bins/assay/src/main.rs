@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod environment;
 mod errors;
+mod excused;
 mod forwarding;
 mod gate;
 mod global;

@@ -10,7 +10,7 @@ use assay_domain::{
     id::RunId,
     project::Project,
     revision::tested_or_commit,
-    run::{Counts, RunRow, SomeTests},
+    run::{Counts, SomeTests},
     store::{Store, StoreError},
     test_attempts::TestAttempts,
     timestamp::Timestamp,
@@ -21,7 +21,8 @@ use serde::Serialize;
 use self::text::Text;
 use crate::{
     changes::changes_of_runs,
-    commit::{CommitFailure, CommitSelector, Trust, commit_results, newest_commit},
+    commit::{CommitFailure, CommitRuns, CommitSelector, Trust, commit_results, newest_commit},
+    ejection::ejection,
     failed_error::{FailedError, attempts_of},
     failures::{ExplainedFailure, FailureFilter},
     links::PublicPages,
@@ -96,9 +97,11 @@ pub fn comment(
     (run, only_public): (RunId, bool),
     now: Timestamp,
 ) -> Result<Option<Comment>, StoreError> {
-    let Some(runs) = joined_runs(store, project, (run, only_public), now)? else {
+    let Some(commit) = newest_runs(store, project, (run, only_public), now)? else {
         return Ok(None);
     };
+    let ejection = ejection(store, engine, project, &commit, now)?;
+    let runs = commit.runs;
     let requested = (&FailureFilter::default(), (1, WITH_ERRORS));
     let Some(results) = commit_results(store, engine, project, &runs, requested, now)? else {
         return Ok(None);
@@ -117,6 +120,7 @@ pub fn comment(
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let changes = changes_of_runs(store, engine, project, &ids, now)?;
     let text = Text {
+        ejection: ejection.as_ref(),
         results: &results,
         changes: &changes,
         failures: &described,
@@ -130,12 +134,12 @@ pub fn comment(
 
 /// The runs of the commit of this run, or of the newest commit of its pull request. A run never stands beside one of the
 /// other kind of key.
-fn joined_runs(
+fn newest_runs(
     store: &dyn Store,
     project: &Project,
     (run, only_public): (RunId, bool),
     now: Timestamp,
-) -> Result<Option<Vec<RunRow>>, StoreError> {
+) -> Result<Option<CommitRuns>, StoreError> {
     let detail = store.run_with(project, run, &SomeTests::Of(Vec::new()))?;
     let Some(run) = detail
         .map(|detail| detail.run)
@@ -149,8 +153,7 @@ fn joined_runs(
         (None, Some(revision)) => CommitSelector::Sha(revision.to_lowercase()),
         (None, None) => return Ok(None),
     };
-    let found = newest_commit(store, project, &selector, Trust::Only(run.trusted), now)?;
-    Ok(found.map(|commit| commit.runs))
+    newest_commit(store, project, &selector, Trust::Only(run.trusted), now)
 }
 
 /// A failure with its error. The failure that the prompt is about has its attempts, too.

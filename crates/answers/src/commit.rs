@@ -48,6 +48,8 @@ pub struct CommitRuns {
     pub runs: Vec<RunRow>,
     /// The newest run of each other commit that matches, the newest first.
     pub other_commits: Vec<RunRow>,
+    /// Of a pull request: the newest run of each suite in a merge queue, if no commit was pushed since.
+    pub queued: Vec<RunRow>,
 }
 
 /// The longest period that a plan keeps, until now.
@@ -86,7 +88,30 @@ pub fn newest_commit(
         };
         rows = store.runs(project, &of_public_keys)?.runs;
     }
-    Ok(joined(rows))
+    Ok(match selector {
+        CommitSelector::PullRequest(_) => of_pull_request(rows),
+        CommitSelector::Sha(_) | CommitSelector::Branch(_) => joined(rows),
+    })
+}
+
+/// The newest commit of a pull request, and what its merge queue did with it. A run of a queue is no commit of the pull
+/// request, unless only the queue ran its tests.
+fn of_pull_request(rows: Vec<RunRow>) -> Option<CommitRuns> {
+    let (queued, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.queue.is_some());
+    let newest = own.first().map(|newest| newest.revision().map(str::to_owned));
+    let first_run = newest.and_then(|revision| {
+        let of_commit = own.iter().filter(|row| row.revision() == revision.as_deref());
+        of_commit.map(|row| row.started_at).min()
+    });
+    let queued = joined(queued).map_or_else(Vec::new, |queued| queued.runs);
+    let is_current = |row: &&RunRow| first_run.is_none_or(|first| row.started_at >= first);
+    let queued = match queued.first().filter(is_current) {
+        Some(_) => queued,
+        None => Vec::new(),
+    };
+    let mut commit = joined(own).or_else(|| joined(queued.clone()))?;
+    commit.queued = queued;
+    Some(commit)
 }
 
 /// The newest run of each suite of the newest commit, and the newest run of each other commit; none without a run.
@@ -107,7 +132,11 @@ pub fn joined(newest_first: Vec<RunRow>) -> Option<CommitRuns> {
             other_commits.push(row);
         }
     }
-    Some(CommitRuns { runs, other_commits })
+    Some(CommitRuns {
+        runs,
+        other_commits,
+        queued: Vec::new(),
+    })
 }
 
 /// The runs of a commit with the causes of their failures.
@@ -304,6 +333,8 @@ fn sum(runs: &[CommitRun]) -> Counts {
 
 #[cfg(test)]
 mod tests {
+    use assay_domain::merge_queue::MergeQueue;
+
     use super::*;
 
     fn row(number: i32, revision: &str, suite: &str) -> RunRow {
@@ -314,6 +345,7 @@ mod tests {
             commit_sha: (!revision.is_empty()).then(|| revision.to_owned()),
             tested_revision: None,
             pull_request_number: None,
+            queue: None,
             status: None,
             started_at: Timestamp::from_unix_ms(i64::from(number)),
             finished_at: None,
@@ -343,6 +375,25 @@ mod tests {
         let numbers = |rows: &[RunRow]| rows.iter().map(|row| row.run_number).collect::<Vec<_>>();
         assert_eq!(numbers(&commit.runs), [9, 7]);
         assert_eq!(numbers(&commit.other_commits), [8]);
+    }
+
+    #[test]
+    fn a_queue_s_run_is_no_commit_of_its_pull_request_and_ends_with_the_next_push() {
+        let queued = |number, revision| RunRow {
+            queue: MergeQueue::of("merge-requests/5/train", None),
+            ..row(number, revision, "unit")
+        };
+        let numbers = |rows: &[RunRow]| rows.iter().map(|row| row.run_number).collect::<Vec<_>>();
+        let of = |rows: Vec<RunRow>| of_pull_request(rows).map(|of| (numbers(&of.runs), numbers(&of.queued)));
+        let again = row(8, "a", "unit");
+        let (first, pushed) = (row(6, "a", "unit"), row(9, "b", "unit"));
+        assert_eq!(of(vec![queued(7, "q"), first.clone()]), Some((vec![6], vec![7])));
+        assert_eq!(
+            of(vec![again, queued(7, "q"), first.clone()]),
+            Some((vec![8], vec![7]))
+        );
+        assert_eq!(of(vec![pushed, queued(7, "q"), first]), Some((vec![9], vec![])));
+        assert_eq!(of(vec![queued(7, "q")]), Some((vec![7], vec![7])));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod judged;
 mod local;
 mod new_test;
 mod report;
+mod revert;
 mod sentence;
 
 use std::collections::HashSet;
@@ -32,6 +33,7 @@ pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use new_test::{own_new_tests, runs_elsewhere};
 pub use report::{ReportFailures, report_failures};
+pub use revert::RevertAdvice;
 pub use sentence::explanation;
 
 pub(crate) use judged::window_with;

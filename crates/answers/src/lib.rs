@@ -5,6 +5,7 @@ pub mod comment;
 pub mod commit;
 pub mod cursor;
 pub mod durations;
+pub mod ejection;
 pub mod failed_error;
 pub mod failures;
 pub mod fix;

@@ -12,6 +12,7 @@ const ASSAY: &[Group] = &[
         "Answers",
         &[
             "gate",
+            "excuse",
             "quarantine",
             "split",
             "culprit",

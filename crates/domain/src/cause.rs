@@ -44,6 +44,18 @@ vocabulary!(
 );
 
 vocabulary!(
+    /// Whether to revert the commit of a run in which a test fails on the stable branch.
+    RevertAction {
+        /// Do not revert it: with a probability of at least 0.95 the test was broken before.
+        Keep = "keep",
+        /// Revert nothing: with a probability of at least 0.95 no commit broke the test.
+        Nothing = "nothing",
+        /// Run the named commit first.
+        Run = "run",
+    }
+);
+
+vocabulary!(
     /// The knowledge for judging a failure.
     Knowledge {
         /// The runs that started before the failure's run or with it.

@@ -21,6 +21,7 @@ pub mod identity;
 pub mod ingest;
 pub mod joins;
 pub mod key;
+pub mod merge_queue;
 pub mod observation;
 pub mod outcomes;
 pub mod owners;

@@ -8,6 +8,7 @@ use crate::{
     attempt::{AttemptStatus, ErrorDetail, ShardTag},
     execution::TestOutcome,
     id::RunId,
+    merge_queue::{MergeQueue, RunKind},
     page::{Direction, PerPage, RunPosition},
     period::Period,
     revision::tested_or_commit,
@@ -159,6 +160,8 @@ pub struct RunRow {
     pub tested_revision: Option<String>,
     /// The pull request's number.
     pub pull_request_number: Option<i64>,
+    /// What its merge queue tests; null for a run of a branch or a pull request.
+    pub queue: Option<MergeQueue>,
     /// Its outcome; none while it is unknown.
     pub status: Option<Outcome>,
     /// The earliest start of its shards.
@@ -195,6 +198,18 @@ impl RunRow {
     /// The revision of the tested code, if one is known.
     pub fn revision(&self) -> Option<&str> {
         tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
+    }
+
+    /// Its pull requests: several if a merge queue tested them together.
+    pub fn pull_requests(&self) -> Vec<i64> {
+        match self
+            .queue
+            .as_ref()
+            .filter(|queue| !queue.pull_requests.is_empty())
+        {
+            Some(queue) => queue.pull_requests.clone(),
+            None => self.pull_request_number.into_iter().collect(),
+        }
     }
 
     /// The first line of its commit's message, else the title of its pull request.
@@ -262,8 +277,10 @@ pub struct RunQuery {
     pub branch: Option<String>,
     /// Only runs whose commit or tested revision begins with this, in lower case.
     pub sha: Option<String>,
-    /// Only runs of this pull request.
+    /// Only runs of this pull request, also those in which a merge queue tested it with others.
     pub pull_request: Option<i64>,
+    /// Only runs of merge queues, or only the others.
+    pub kind: Option<RunKind>,
     /// Only runs that were sent with a trusted key, or only the others.
     pub trusted: Option<bool>,
     /// Only the run with this number.
@@ -286,6 +303,7 @@ impl RunQuery {
             branch: None,
             sha: None,
             pull_request: None,
+            kind: None,
             trusted: None,
             number: None,
             status: None,

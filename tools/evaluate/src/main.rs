@@ -23,9 +23,11 @@ mod node_history;
 mod node_reports;
 mod population;
 mod pull_requests;
+mod queues;
 mod real;
 mod reruns;
 mod results;
+mod revert;
 mod rival;
 mod runs;
 mod score;
@@ -69,6 +71,18 @@ enum Command {
     /// Judge the failures of simulated branches with known causes, and evaluate the gate on their runs.
     Causes {
         /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+    },
+    /// Advise what to revert on simulated stable branches, and count which revisions are named rightly.
+    Revert {
+        /// A branch is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+    },
+    /// Say whose failures the ejections of simulated merge queues are, with and without the kind of run.
+    Queues {
+        /// A month is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
     },
@@ -217,6 +231,8 @@ fn main() -> anyhow::Result<()> {
             }
         }
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
+        Command::Revert { seeds } => print!("{}", revert::table(&seeds)),
+        Command::Queues { seeds } => print!("{}", queues::table(&seeds)),
         Command::Young { seeds, budget } => print!("{}", young::table(&seeds, budget)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
         Command::PullRequests {

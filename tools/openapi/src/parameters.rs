@@ -2,6 +2,7 @@
 
 use assay_domain::{
     cause::Knowledge,
+    merge_queue::RunKind,
     page::PerPage,
     period::Days,
     run::Outcome,
@@ -32,7 +33,8 @@ pub(crate) fn components() -> Fields {
         ("days", days()),
         ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only this branch, by its exact name.", Some("main"))),
         ("sha", query("sha", text([("pattern", "^[0-9a-fA-F]{4,40}$".into())]), "Only runs whose commit or tested revision begins with this, ignoring case.", Some("9b4437ba"))),
-        ("pullRequest", query("pullRequest", integer([("minimum", 1.into())]), "Only runs of this pull request.", None)),
+        ("pullRequest", query("pullRequest", integer([("minimum", 1.into())]), "Only runs of this pull request, also those in which a merge queue tested it with others.", None)),
+        ("runKind", query("kind", text([("enum", texts(RunKind::ALL))]), "Only runs of merge queues, or only the others.", None)),
         ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs with this outcome.", None)),
         ("trusted", query("trusted", object([("type", "boolean".into())]), "Only runs that were sent with a trusted key, or only those of keys for pull requests only, which may be public.", None)),
         ("flakyStatus", query("status", text([("enum", texts([VerdictStatus::Flaky, VerdictStatus::Broken]))]), "Only tests with this verdict.", None)),

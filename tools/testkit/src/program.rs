@@ -20,12 +20,13 @@ use crate::cluster;
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 13] = [
+const OF_ASSAY: [&str; 14] = [
     "run",
     "upload",
     "backfill",
     "analyze",
     "gate",
+    "excuse",
     "quarantine",
     "split",
     "culprit",

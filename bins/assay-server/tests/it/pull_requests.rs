@@ -400,3 +400,137 @@ fn a_slower_test_is_told_and_a_slow_machine_is_not() {
     let page = pages.page(&format!("/commit/{HEAD}"));
     assert!(page.contains("2.0 times as long"), "{page}");
 }
+
+/// Sends a passing or failing run of a branch to the server's project.
+fn send_of(ingest: &IngestServer, fields: &[(&str, &str)], report: &str) -> String {
+    let answer = ingest.send(&ingest.key, fields, &[("r.xml", report.as_bytes())]);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    text(&answer.json()["runId"])
+}
+
+/// A report of twelve tests, of which `pays` may fail.
+fn of_twelve(fails: bool) -> String {
+    let case = |name: &str, inner: &str| {
+        format!(
+            r#"<testcase classname="cart" name="{name}" file="cart.test.ts" time="0.01">{inner}</testcase>"#
+        )
+    };
+    let mut cases = case(
+        "pays",
+        if fails {
+            r#"<failure message="expected 3, got 4"/>"#
+        } else {
+            ""
+        },
+    );
+    for number in 0..11 {
+        cases += &case(&format!("other {number}"), "");
+    }
+    format!(r#"<testsuites><testsuite name="cart">{cases}</testsuite></testsuites>"#)
+}
+
+#[test]
+fn a_merge_queue_is_a_kind_of_run_whose_ejections_are_explained() {
+    let ingest = IngestServer::new();
+    for number in 0..30 {
+        let revision = format!("{number:040x}");
+        send_of(
+            &ingest,
+            &[("branch", "main"), ("commit", &revision), ("runKey", &revision)],
+            &of_twelve(false),
+        );
+    }
+    let head = [
+        ("branch", "topic"),
+        ("commit", HEAD),
+        ("runKey", HEAD),
+        ("pullRequest", "7"),
+    ];
+    send_of(&ingest, &head, &of_twelve(false));
+    let batch = "trunk-merge/pr-7-pr-8/99a0aad9";
+    let mut run = String::new();
+    // The queue tries a failed batch again.
+    for key in ["q1", "q2", "q3"] {
+        let queued = [
+            ("branch", batch),
+            ("commit", "cc00c0ffee"),
+            ("runKey", key),
+            ("pullRequest", "8"),
+        ];
+        run = send_of(&ingest, &queued, &of_twelve(true));
+    }
+    for (filter, total) in [
+        ("kind=queue", 3),
+        ("kind=branch", 31),
+        ("pullRequest=7", 4),
+        ("pullRequest=8", 3),
+        ("pullRequest=7&kind=queue", 3),
+        ("pullRequest=78", 0),
+    ] {
+        assert_eq!(
+            ingest.read(&format!("/runs?{filter}"))["total"],
+            total,
+            "{filter}"
+        );
+    }
+    let row = &ingest.read("/runs?kind=queue")["runs"][0];
+    assert_eq!(row["queue"], json!({"base": null, "pullRequests": [7, 8]}));
+    let said = "together with the others of its batch";
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
+    let page = pages.page("/pull/7");
+    for expected in ["Merge queue", said, &format!("/runs/{run}"), HEAD] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let list = pages.page("/runs?kind=queue");
+    assert!(
+        list.contains("merge queue") && list.contains("/pull/7") && list.contains("/pull/8"),
+        "{list}"
+    );
+    let comment = comment(&ingest, &run);
+    assert!(
+        text(&comment["markdown"]).contains("**Merge queue:** Run 34 failed."),
+        "{comment}"
+    );
+    // A queue's failures are no state of a branch.
+    let tests = ingest.read("/tests?search=pays");
+    assert_eq!(tests["counts"]["total"], 1, "{tests}");
+    assert!(!tests.to_string().contains("failing_off_stable"), "{tests}");
+    // The next push ends it.
+    let pushed = [
+        ("branch", "topic"),
+        ("commit", "dd00c0ffee"),
+        ("runKey", "dd"),
+        ("pullRequest", "7"),
+    ];
+    send_of(&ingest, &pushed, &of_twelve(false));
+    assert!(!pages.page("/pull/7").contains(said));
+}
+
+#[test]
+fn a_commit_of_the_stable_branch_that_was_red_before_is_not_to_be_reverted() {
+    let ingest = IngestServer::new();
+    let send = |number: u32, fails: bool| {
+        let revision = format!("{number:08x}");
+        let fields = [("branch", "main"), ("commit", &*revision), ("runKey", &*revision)];
+        send_of(&ingest, &fields, &of_twelve(fails))
+    };
+    for number in 1..=25 {
+        send(number, false);
+    }
+    let runs: Vec<String> = (26..=30).map(|number| send(number, true)).collect();
+    let advice = |run: &str| {
+        let answer = ingest.read(&format!("/runs/{run}/failures"));
+        answer["failures"][0]["breakage"]["revert"].clone()
+    };
+    let (first, last) = (advice(&runs[0]), advice(&runs[4]));
+    assert_eq!(first["redBefore"], 0.0, "{first}");
+    assert_ne!(first["action"], "keep", "{first}");
+    assert_eq!(
+        (&last["action"], &last["suspect"]),
+        (&json!("keep"), &json!("0000001a")),
+        "{last}"
+    );
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
+    let page = pages.page("/commit/0000001e");
+    assert!(page.contains("Do not revert this commit"), "{page}");
+}

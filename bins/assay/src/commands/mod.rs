@@ -3,6 +3,7 @@
 pub(crate) mod analyze;
 pub(crate) mod backfill;
 pub(crate) mod culprit;
+pub(crate) mod excuse;
 pub(crate) mod gate;
 pub(crate) mod mcp;
 pub(crate) mod owners;
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Upload(args) => return upload::run(&global, &args),
         Command::Uploads(args) => uploads::run(&global, &args),
         Command::Owners(args) => return owners::run(&global, &args),
+        Command::Excuse(args) => return excuse::run(&global, &args),
         Command::Renames(args) => return renames::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),

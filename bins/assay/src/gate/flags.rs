@@ -12,7 +12,7 @@ use assay_cli_terminal::{misuse::Misuse, values::age};
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
-use crate::clock;
+use crate::{clock, excused};
 
 /// Heading of the help.
 const GATE: &str = "The gate";
@@ -66,7 +66,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 }
 
 impl GateFlags {
-    /// The rules, with the list of changed files read.
+    /// The rules, with the list of changed files and the checkout's excuses read.
     pub(crate) fn rules(&self) -> anyhow::Result<Rules> {
         let changed = match &self.changed {
             Some(path) => changed_files(path)?,
@@ -79,6 +79,7 @@ impl GateFlags {
             never: self.never.clone(),
             allow_broken: self.allow_broken,
             expire_after: self.expire_after,
+            excuses: excused::read(Path::new("."))?.unwrap_or_default(),
             now: clock::now(),
         })
     }

@@ -17,6 +17,7 @@ mod causes;
 mod config;
 mod culprit;
 mod docs;
+mod excuse;
 mod gate;
 mod help;
 mod ingest;

@@ -263,6 +263,7 @@ fn compose(results: &CommitResults, error: &FailedError) -> Comment {
         })
         .collect();
     let text = Text {
+        ejection: None,
         results,
         changes: &changes_of(&results.project.name),
         failures: &described,

@@ -14,6 +14,7 @@ use super::{Annotation, Comment, Described};
 use crate::{
     changes::{self, ChangedTests, RunChanges},
     commit::CommitResults,
+    ejection::Ejection,
     links::{self, PublicPages},
     markdown::{code, fenced, one_line},
     prompt::{self, Place},
@@ -30,6 +31,7 @@ const MOST_INCOMPLETE: usize = 10;
 
 /// Everything that the comment says.
 pub(super) struct Text<'a> {
+    pub(super) ejection: Option<&'a Ejection>,
     pub(super) results: &'a CommitResults,
     pub(super) changes: &'a [RunChanges],
     pub(super) failures: &'a [Described<'a>],
@@ -70,7 +72,9 @@ impl Text<'_> {
             let is_guessed = changes.renamed.tests.iter().any(|renamed| renamed.guessed);
             !is_guessed && changes.no_longer_reported.total == 0 && changes.newly_skipped.total == 0
         };
-        self.results.status == RunStatus::Passed && self.changes.iter().all(is_kept)
+        self.ejection.is_none()
+            && self.results.status == RunStatus::Passed
+            && self.changes.iter().all(is_kept)
     }
 
     /// The revision as hexadecimal digits for the hidden line, which a text of a report must not end.
@@ -205,7 +209,9 @@ impl Text<'_> {
     /// The lines after the failures: the others by cause, missing results, the link, the prompt.
     fn end(&self) -> String {
         let mut end = String::new();
-        let lines = [self.others(), self.not_suspect()].into_iter().flatten();
+        let lines = [self.ejected(), self.others(), self.not_suspect()]
+            .into_iter()
+            .flatten();
         let lines = lines.chain(self.changed());
         for line in lines.chain(self.incomplete()) {
             let _ = write!(end, "\n{line}\n");
@@ -221,6 +227,21 @@ impl Text<'_> {
             );
         }
         end
+    }
+
+    /// Why the merge queue did not merge the pull request.
+    fn ejected(&self) -> Option<String> {
+        let ejection = self.ejection?;
+        let run = match self.pages {
+            Some(pages) => format!(
+                "[Run {}]({})",
+                ejection.run_number,
+                pages.address(&links::run(self.project, &ejection.run))
+            ),
+            None => format!("Run {}", ejection.run_number),
+        };
+        let sentence = ejection.sentence(code);
+        Some(format!("**Merge queue:** {run} failed. {sentence}"))
     }
 
     /// All failed tests by cause, and the recovered ones.

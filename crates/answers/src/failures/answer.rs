@@ -14,7 +14,7 @@ use assay_domain::{
 use assay_flakiness::FailureCause;
 use serde::Serialize;
 
-use super::{Actions, Gate, JudgedFailure, evidence, explanation, gate};
+use super::{Actions, Gate, JudgedFailure, RevertAdvice, evidence, explanation, gate};
 use crate::stable_branch;
 
 /// The failures of a run, each with its cause.
@@ -137,7 +137,7 @@ impl ExplainedFailure {
 
 /// When a test began to fail on the stable branch. The revision that broke it is that of the first failed run, or one after
 /// the revision of the last passed run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Breakage {
@@ -145,11 +145,13 @@ pub struct Breakage {
     pub first_failed: FailingSince,
     /// The last run before it in which the test passed; null if there is none in the window.
     pub last_passed: Option<FailingSince>,
+    /// Whether to revert a commit; null if no run of the window passed before, or a run has no revision.
+    pub revert: Option<RevertAdvice>,
 }
 
 impl Breakage {
     /// The beginning of a failure on the stable branch; none on other branches, and for a test that passed on retry.
-    fn of(history: &History, failure: &FailureCause) -> Option<Self> {
+    pub fn of(history: &History, failure: &FailureCause) -> Option<Self> {
         let here = history.runs.get(failure.run_index)?;
         if !failure.facts.on_stable || failure.recovered {
             return None;
@@ -169,6 +171,7 @@ impl Breakage {
         before.sort_unstable_by_key(|index| std::cmp::Reverse(order(*index)));
         let mut first_failed = failure.run_index;
         let mut last_passed = None;
+        let mut failed = vec![here];
         for index in before {
             let Some(observed) = history.runs.get(index) else {
                 continue;
@@ -178,12 +181,17 @@ impl Breakage {
             }
             if observed.failed(failure.test) {
                 first_failed = index;
+                failed.push(observed);
             } else {
                 last_passed = Some(index);
                 break;
             }
         }
+        failed.reverse();
+        let revisions: Option<Vec<&str>> = failed.iter().map(|run| run.run.revision.as_deref()).collect();
+        let revisions = revisions.filter(|_| last_passed.is_some());
         Some(Self {
+            revert: revisions.and_then(|revisions| RevertAdvice::of(failure, &revisions)),
             first_failed: stable_branch::since(history, first_failed)?,
             last_passed: last_passed.and_then(|index| stable_branch::since(history, index)),
         })

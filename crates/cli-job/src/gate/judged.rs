@@ -85,6 +85,8 @@ pub struct JudgedFailure {
     pub same_error: u32,
     /// Its first known failure.
     pub first_failed_at: Option<Timestamp>,
+    /// The fingerprint of its error, if it has one.
+    pub fingerprint: Option<String>,
 }
 
 /// The answer of the changes route, as far as the gate needs it.
@@ -181,6 +183,7 @@ struct Failure {
     stable: Stable,
     runs_elsewhere: u32,
     first_failed_at: Option<Timestamp>,
+    fingerprint: Option<String>,
 }
 
 /// The probabilities of causes that last from one run to the next.
@@ -322,6 +325,7 @@ impl From<Failure> for JudgedFailure {
             runs_elsewhere: failure.runs_elsewhere,
             same_error: failure.same_error.in_this_run.saturating_add(1),
             first_failed_at: failure.first_failed_at,
+            fingerprint: failure.fingerprint,
         }
     }
 }
@@ -344,6 +348,7 @@ impl From<CausedFailure> for JudgedFailure {
             runs_elsewhere: failure.runs_elsewhere,
             same_error: failure.same_error_in_run.saturating_add(1),
             first_failed_at: failure.first_failed_at,
+            fingerprint: failure.fingerprint,
         }
     }
 }

@@ -8,10 +8,12 @@ use assay_domain::{
     id::RunId,
     timestamp::Timestamp,
 };
+use assay_flakiness::any_mine;
 use glob::Pattern;
 
 use crate::gate::{
     burn_in::BurnInResults,
+    excuses::Excuse,
     judged::{JudgedFailure, JudgedRun},
 };
 
@@ -35,6 +37,8 @@ pub struct Rules {
     pub allow_broken: bool,
     /// A test whose first known failure is older than this is not excused.
     pub expire_after: Option<Duration>,
+    /// Failures that the team accepts until a day.
+    pub excuses: Vec<Excuse>,
     /// The time of the decision.
     pub now: Timestamp,
 }
@@ -186,10 +190,11 @@ impl Decision {
 
 /// Decides on a run.
 pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
-    let failed: Vec<(JudgedFailure, Option<Refusal>)> = run
+    let mut failed: Vec<(JudgedFailure, Option<Refusal>)> = run
         .failed()
         .map(|failure| (failure.clone(), rules.refusal(failure)))
         .collect();
+    let mine = rules.excuse_until(&mut failed).unwrap_or(run.mine);
     let excused = failed.iter().filter(|(_, refusal)| refusal.is_none()).count();
     let mut problems = Vec::new();
     if let Some(reason) = &run.incomplete {
@@ -229,7 +234,7 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         GateOutcome::Blocked
     } else if failed.is_empty() {
         GateOutcome::Clean
-    } else if all_excused && run.mine < rules.risk {
+    } else if all_excused && mine < rules.risk {
         GateOutcome::Excused
     } else {
         GateOutcome::Blocked
@@ -256,6 +261,31 @@ fn counted_once<'a>(excused: impl Iterator<Item = &'a (JudgedFailure, Option<Ref
 }
 
 impl Rules {
+    /// Excuses the failures that an excuse with a date covers. Returns the probability that this change broke any of the
+    /// others; none if no failure is covered.
+    fn excuse_until(&self, failed: &mut [(JudgedFailure, Option<Refusal>)]) -> Option<f64> {
+        let (mut any, mut others) = (false, Vec::new());
+        for (failure, refusal) in failed {
+            let excuse = match refusal {
+                None | Some(Refusal::Never | Refusal::Changed | Refusal::Expired) => None,
+                Some(Refusal::Mine | Refusal::Unclear | Refusal::Broken | Refusal::New | Refusal::Crowd) => {
+                    self.excuses
+                        .iter()
+                        .find(|excuse| excuse.covers(failure, self.now))
+                }
+            };
+            match excuse {
+                Some(excuse) => {
+                    any = true;
+                    failure.explanation = excuse.sentence();
+                    *refusal = None;
+                }
+                None => others.push((failure.mine, failure.in_mass_failure)),
+            }
+        }
+        any.then(|| any_mine(others))
+    }
+
     /// Why a failed test is not excused.
     fn refusal(&self, failure: &JudgedFailure) -> Option<Refusal> {
         let file = failure.file_path.as_deref();

@@ -62,6 +62,9 @@ pub struct CausedFailure {
     /// The time of the test's first known failure.
     #[serde(skip)]
     pub first_failed_at: Option<Timestamp>,
+    /// The fingerprint of its error, if it has one.
+    #[serde(skip)]
+    pub fingerprint: Option<String>,
 }
 
 /// The action for a run with failures.
@@ -181,6 +184,9 @@ impl Collector {
                 in_mass_failure: failure.in_mass_failure,
                 same_error_in_run: failure.facts.same_error.in_this_run,
                 first_failed_at: first_failures.get(&failure.test).copied(),
+                fingerprint: failure
+                    .text
+                    .and_then(|text| Some(self.signatures.get(text)?.fingerprint.clone())),
             });
         }
         let gates = by_run.into_iter().filter_map(|((_, number), causes)| {

@@ -67,14 +67,17 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
     );
     let mut jobs = project.requests.all(&path, "")?;
     jobs.retain(|job| list(job, "/artifacts").any(|file| text(file, "/file_type").is_some()));
-    // `refs/merge-requests/12/head` or `…/merge`
+    // `refs/merge-requests/12/head`, `…/merge` or `…/train`
     let reference = run.value("ref").unwrap_or_default();
     let number = reference.strip_prefix("refs/merge-requests/");
     let number = number.and_then(|rest| rest.split('/').next());
-    let request = match number.filter(|_| !jobs.is_empty()) {
+    let mut request = match number.filter(|_| !jobs.is_empty()) {
         Some(number) => merge_request(project, number)?,
         None => Values::new(),
     };
+    if reference.ends_with("/train") {
+        request.insert("CI_MERGE_REQUEST_EVENT_TYPE", "merge_train".to_owned());
+    }
     Ok(jobs
         .iter()
         .filter_map(|job| report(project, run, job, &request))

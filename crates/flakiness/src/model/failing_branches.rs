@@ -37,7 +37,7 @@ impl FailingBranches {
         let by_chain = test_counts.failures.chunk_by(|a, b| chain_of(a) == chain_of(b));
         let branches = by_chain.filter_map(|failures| {
             let chain = &timeline.chains[chain_of(failures.first()?)];
-            if chain.stable {
+            if chain.stable || chain.queue {
                 return None;
             }
             let newest_first = chain.positions.clone().rev();

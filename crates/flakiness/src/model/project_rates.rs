@@ -118,7 +118,7 @@ fn of_branches(timeline: &Timeline<'_>, mass_failure: &[bool]) -> (f64, f64) {
     let tests = timeline.count_tests();
     let mut failed_on = vec![FailedOn::Nothing; timeline.words * at(u64::BITS)];
     let mut results = 0.0;
-    for chain in &timeline.chains {
+    for chain in timeline.chains.iter().filter(|chain| !chain.queue) {
         // The tests whose last result failed, each with the revision.
         let mut red: BTreeMap<TestOrdinal, usize> = BTreeMap::new();
         for position in chain.positions.clone() {

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{merge_queue::is_queue_branch, timestamp::Timestamp};
 
 use crate::{
     model::Step,
@@ -80,8 +80,10 @@ impl<'h> Timeline<'h> {
         };
         for (branch, runs) in by_branch {
             let first = self.entries.len();
+            let stable = self.stable_branch.is(branch);
             let chain = Chain {
-                stable: self.stable_branch.is(branch),
+                stable,
+                queue: !stable && branch.is_some_and(is_queue_branch),
                 branch,
                 variant: variant_runs.first().map_or("", |run| &run.observed.run.variant),
                 lane: self.lanes.len(),

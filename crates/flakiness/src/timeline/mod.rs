@@ -103,6 +103,8 @@ pub(crate) struct Lane {
 pub(crate) struct Chain<'h> {
     /// Whether it is the stable branch's.
     pub(crate) stable: bool,
+    /// Whether it is a merge queue's. Its failures are those of several changes: no witness, and no branch that fails.
+    pub(crate) queue: bool,
     /// Its branch, if it has a name.
     pub(crate) branch: Option<&'h str>,
     /// Its variant.

@@ -14,7 +14,8 @@ pub(crate) fn runs(test_counts: TestCounts<'_, '_>, failed: &[FailuresInRun]) ->
         .filter(|failure| failure.outcome.failed())
         .filter_map(|failure| {
             let chain = test_counts.considered(failure.position)?.entry.chain;
-            let chain = timeline.chains.get(chain).filter(|chain| !chain.stable)?;
+            let chain = timeline.chains.get(chain);
+            let chain = chain.filter(|chain| !chain.stable && !chain.queue)?;
             Some((*timeline.run_of.get(failure.position)?, chain.branch?))
         });
     let by_run: BTreeMap<usize, &str> = of_failures.collect();

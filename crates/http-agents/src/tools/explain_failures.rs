@@ -198,7 +198,7 @@ fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
         "action": failure.action,
         "why": failure.explanation,
         "probabilities": probabilities,
-        "failingSince": failure.breakage.as_ref().map(|breakage| json!({"run": breakage.first_failed.run_number, "commit": breakage.first_failed.revision})),
+        "failingSince": failure.breakage.as_ref().map(|breakage| json!({"run": breakage.first_failed.run_number, "commit": breakage.first_failed.revision, "revert": breakage.revert})),
         "verdict": failure.verdict.map(|verdict| verdict.status),
         "error": failure.title,
         "fingerprint": failure.fingerprint,

@@ -1,6 +1,7 @@
 //! `list_runs`: the newest runs of a project.
 
 use assay_domain::{
+    merge_queue::RunKind,
     page::PerPage,
     project::ProjectEntry,
     run::{Outcome, RunQuery, RunRow, RunStatus},
@@ -21,6 +22,7 @@ pub(super) fn properties() -> Properties {
             json!({"type": "string", "description": "a commit or the beginning of one, at least 4 digits"}),
         ),
         ("pullRequest", json!({"type": "integer", "minimum": 1})),
+        ("kind", json!({"enum": RunKind::ALL})),
         ("status", json!({"enum": Outcome::ALL})),
         (
             "trusted",
@@ -47,6 +49,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         branch: call.arguments.text("branch")?,
         sha: call.commit()?,
         pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
+        kind: call.arguments.word("kind", RunKind::ALL)?,
         trusted: call.arguments.flag("trusted")?,
         status: call.arguments.word("status", Outcome::ALL)?,
         ..RunQuery::newest(call.longest_period(), per_page)
@@ -75,6 +78,7 @@ fn run(run: &RunRow) -> Value {
         "branch": run.branch,
         "commit": run.revision(),
         "pullRequest": run.pull_request_number,
+        "queue": run.queue,
         "startedAt": run.started_at,
         "trusted": (!run.trusted).then_some(false),
         "tests": run.counts.total,

@@ -29,7 +29,7 @@ route! {
         handler: list,
         id: "listRuns",
         tag: "Runs",
-        query: ["days", "branch", "sha", "pullRequest", "runStatus", "trusted", "perPage", "cursor", "direction"],
+        query: ["days", "branch", "sha", "pullRequest", "runKind", "runStatus", "trusted", "perPage", "cursor", "direction"],
         large: false,
         tagged: false,
         answer: RunList,
@@ -45,7 +45,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse().ok().filter(|number| is_number && *number >= 1)
     })?;
-    let status = query.word("status")?;
+    let (kind, status) = (query.word("kind")?, query.word("status")?);
     let trusted = query.parse("trusted", "must be true or false", |word| word.parse().ok())?;
     let per_page = query.per_page()?;
     let (position, direction) = query.position()?;
@@ -54,6 +54,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         branch,
         sha,
         pull_request,
+        kind,
         trusted,
         number: None,
         status,
@@ -222,6 +223,7 @@ mod tests {
             commit_sha: None,
             tested_revision: None,
             pull_request_number: None,
+            queue: None,
             status: None,
             started_at: NOW.plus_ms(i64::from(number)),
             finished_at: None,

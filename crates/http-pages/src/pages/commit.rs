@@ -8,6 +8,7 @@ use assay_answers::{
         CommitFailure, CommitResults, CommitRun, CommitRuns, CommitSelector, Trust, commit_results,
         newest_commit, sha_of,
     },
+    ejection::{Ejection, ejection},
     failed_error::FailedError,
     failures::FailureFilter,
 };
@@ -83,6 +84,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         view.now,
     )?
     .ok_or(FrontError::CommitNotFound)?;
+    let ejection = ejection(view.store, view.engine, &project, &found, view.now)?;
     let decisions = decisions(view, &project, &results)?;
     let failures = failures(view, &project, &results)?;
     let address = |page: u64| {
@@ -99,6 +101,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
     let changes = changes_of_runs(view.store, view.engine, &project, &ids, view.now)?;
     let body = html! {
         (head(project.id, selector, &heading, &results))
+        @if let Some(ejection) = &ejection { (ejected(project.id, ejection)) }
         @if results.counts.failed > 0 { (gate(&results, &decisions)) }
         (runs(project.id, &results, (&decisions, &changes), view.now))
         section aria-labelledby="failures" {
@@ -168,6 +171,23 @@ fn head(project: ProjectId, selector: &CommitSelector, heading: &str, results: &
             span { b { (grouped(counts.recovered)) } " passed on retry" }
             span { b { (grouped(counts.skipped)) } " skipped" }
             span { "of " b { (grouped(counts.total)) } " tests" }
+        }
+    }
+}
+
+/// Why the merge queue did not merge the pull request.
+fn ejected(project: ProjectId, ejection: &Ejection) -> Markup {
+    html! {
+        section aria-labelledby="queue" {
+            h2 #queue { "Merge queue" }
+            p {
+                a href=(links::run(project, &ejection.run)) { "Run " (ejection.run_number) }
+                " failed with " (grouped(ejection.failed)) " failed " @if ejection.failed == 1 { "test" } @else { "tests" } ". "
+                bdi { (ejection.sentence(str::to_owned)) }
+            }
+            @if let Some(test) = &ejection.test {
+                p.facts { span { a href=(links::attempts(project, &ejection.run, &test.name, test.file.as_deref())) { "its error" } } span { a href=(links::test(project, &test.name, test.file.as_deref())) { "history" } } }
+            }
         }
     }
 }
@@ -292,6 +312,7 @@ fn list(
                 };
                 @let breakage = failure.breakage.as_ref().map(|breakage| html! {
                     p { "failing since " (since_run(project, &breakage.first_failed, authors)) }
+                    @if let Some(revert) = &breakage.revert { p { (revert.sentence()) } }
                 });
                 (failure_row(failure, failure.status, &name, &details, breakage.as_ref()))
             }

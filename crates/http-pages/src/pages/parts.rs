@@ -6,6 +6,7 @@ use actix_web::HttpRequest;
 use assay_answers::commit::joined;
 use assay_domain::{
     id::{ProjectId, RunId},
+    merge_queue::is_queue_branch,
     owners::Ownership,
     page::{Page as PagePlace, PerPage},
     period::{Days, Period},
@@ -177,7 +178,7 @@ pub(super) fn branch_field<'a>(
 ) -> Markup {
     html! {
         label { span { (label) } input name="branch" list="branches" value=[chosen] maxlength="200" placeholder=(any) autocomplete="off"; }
-        datalist #branches { @for name in names.take(BRANCHES) { option value=(name) {} } }
+        datalist #branches { @for name in names.filter(|name| !is_queue_branch(name)).take(BRANCHES) { option value=(name) {} } }
     }
 }
 

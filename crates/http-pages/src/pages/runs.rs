@@ -3,6 +3,7 @@
 use assay_answers::cursor;
 use assay_domain::{
     id::ProjectId,
+    merge_queue::RunKind,
     page::{Direction, RunPosition},
     run::{Outcome, RunQuery, RunRow},
     timestamp::Timestamp,
@@ -39,6 +40,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("branch", query.branch.as_deref()),
         ("sha", query.sha.as_deref()),
         ("status", query.status.map(Outcome::as_str)),
+        ("kind", query.kind.map(RunKind::as_str)),
         ("trusted", query.trusted.map(word_of)),
         ("sort", sort),
     ];
@@ -93,6 +95,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     let period = view.period()?;
     let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
+    let kind: Option<RunKind> = view.word("kind")?;
     let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
         let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_sha.then(|| sha.to_ascii_lowercase())
@@ -109,6 +112,7 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
         branch,
         sha,
         pull_request: None,
+        kind,
         trusted,
         number: None,
         status,
@@ -129,6 +133,7 @@ fn controls(
     branches: &[String],
 ) -> Markup {
     let status = query.status.map(Outcome::as_str);
+    let kind = query.kind.map(RunKind::as_str);
     let trusted = query.trusted.map(word_of);
     let days = query.period.days.count().to_string();
     html! {
@@ -139,6 +144,11 @@ fn controls(
                 (choice("", status, "any way"))
                 (choice("failed", status, "failed"))
                 (choice("passed", status, "passed"))
+            } }
+            label { span { "Tested" } select name="kind" {
+                (choice("", kind, "anything"))
+                (choice("branch", kind, "a branch"))
+                (choice("queue", kind, "by a merge queue"))
             } }
             label { span { "Sent with" } select name="trusted" {
                 (choice("", trusted, "any key"))
@@ -158,7 +168,11 @@ const fn word_of(trusted: bool) -> &'static str {
 }
 
 const fn is_filtered(query: &RunQuery) -> bool {
-    query.branch.is_some() || query.sha.is_some() || query.status.is_some() || query.trusted.is_some()
+    query.branch.is_some()
+        || query.sha.is_some()
+        || query.status.is_some()
+        || query.kind.is_some()
+        || query.trusted.is_some()
 }
 
 /// Explains why the list is empty, and what to do.
@@ -183,8 +197,9 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                         p {
                             span class={ "chip " (ended) } { (ended) } " "
                             a.leaf href=(links::run(project, &run.id)) { "Run " (run.run_number) }
-                            @if let Some(branch) = &run.branch { " on " (branch_link(project, branch)) }
-                            @if let Some(number) = run.pull_request_number { ", " a href=(links::pull_request(project, number)) { "pull request " (number) } }
+                            @if let Some(queue) = &run.queue { " " span.chip { "merge queue" } @if let Some(base) = &queue.base { " into " (branch_link(project, base)) } }
+                            @else if let Some(branch) = &run.branch { " on " (branch_link(project, branch)) }
+                            @for number in run.pull_requests() { ", " a href=(links::pull_request(project, number)) { "pull request " (number) } }
                             @if let Some(revision) = run.revision() { ", " a href=(links::commit(project, revision)) { (commit(revision)) } }
                             @if !run.trusted { " " span.chip { "public key" } }
                         }

@@ -1,6 +1,7 @@
 //! Reads the variables of one environment into the context of a run.
 
 use assay_domain::{
+    merge_queue::{MergeQueue, numbers_after},
     recording::{RunContext, ShardIndex},
     run::CiProvider,
 };
@@ -61,10 +62,45 @@ impl<'a> EnvironmentReader<'a> {
     }
 
     pub(super) fn finish(mut self) -> CiContext {
+        self.name_merge_queue();
         if let (Some(provider), Some(run)) = (self.detected.provider, self.run_id) {
             self.detected.run_key = Some(format!("{provider}/{run}"));
         }
         self.detected
+    }
+
+    /// Reads the pull requests of a merge queue from its branch. The pull request of the run is the last of them, and not
+    /// the draft on which some queues test.
+    fn name_merge_queue(&mut self) {
+        let context = &mut self.detected.context;
+        let message = context.commit_message.as_deref().unwrap_or_default();
+        let line = message.lines().next().unwrap_or_default();
+        // Bors tests every batch on one of these branches: `Merge #12 #13`, or `Auto merge of #12 - …`.
+        let of_bors = match context.branch.as_deref() {
+            Some("staging") => line.strip_prefix("Merge #"),
+            Some("auto" | "automation/bors/auto") => line.strip_prefix("Auto merge of #"),
+            Some(_) | None => None,
+        };
+        if let Some(rest) = of_bors {
+            let numbers = numbers_after(&format!("#{rest}"), "#");
+            let named: Vec<String> = numbers.iter().map(|number| format!("pr-{number}")).collect();
+            context.branch = Some(format!("bors/{}", named.join("-")));
+        }
+        let title = context.pull_request_title.as_deref();
+        let branch = context.branch.as_deref();
+        let queue = branch.and_then(|branch| MergeQueue::of(branch, title));
+        let Some(number) = queue.and_then(|queue| queue.pull_requests.last().copied()) else {
+            return;
+        };
+        context.pull_request_number = Some(number);
+        let of_branch = self
+            .detected
+            .sources
+            .iter()
+            .rfind(|(value, _)| *value == "branch");
+        if let Some((_, variable)) = of_branch {
+            self.record_source("pull request", variable);
+        }
     }
 
     pub(super) fn record_source(&mut self, value: &'static str, variable: &'static str) {

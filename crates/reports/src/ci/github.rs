@@ -30,15 +30,12 @@ pub(super) fn read(reader: &mut EnvironmentReader<'_>) {
         from_event(reader, &event);
     }
     if reader.detected.context.pull_request_number.is_none() {
-        // `refs/pull/118/merge`, or `refs/heads/gh-readonly-queue/main/pr-118-…` of a merge queue
+        // `refs/pull/118/merge`
         let reference = reader.get("GITHUB_REF").unwrap_or_default();
         let of_pull = reference
             .strip_prefix("refs/pull/")
             .and_then(|rest| rest.split('/').next());
-        let of_queue = reference
-            .strip_prefix("refs/heads/gh-readonly-queue/")
-            .and_then(|rest| rest.rsplit_once("/pr-")?.1.split('-').next());
-        let number = of_pull.or(of_queue).and_then(|number| number.parse().ok());
+        let number = of_pull.and_then(|number| number.parse().ok());
         if number.is_some() {
             reader.detected.context.pull_request_number = number;
             reader.record_source("pull request", "GITHUB_REF");

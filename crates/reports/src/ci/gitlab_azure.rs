@@ -27,6 +27,17 @@ pub(super) fn gitlab(reader: &mut EnvironmentReader<'_>) {
         );
         reader.detected.context.tested_revision = head;
     }
+    let train = reader
+        .detected
+        .context
+        .pull_request_number
+        .filter(|_| reader.get("CI_MERGE_REQUEST_EVENT_TYPE").as_deref() == Some("merge_train"));
+    if let Some(number) = train {
+        // The commit contains the merge requests ahead in the train, too: it is not the head of the source branch.
+        reader.record_source("branch", "CI_MERGE_REQUEST_EVENT_TYPE");
+        reader.detected.context.branch = Some(format!("merge-requests/{number}/train"));
+        reader.detected.context.tested_revision = None;
+    }
     reader.detected.context.commit_message = reader.first("commit message", &["CI_COMMIT_MESSAGE"]);
     let author = reader.first("author", &["CI_COMMIT_AUTHOR"]);
     // `Jo Doe <jo@example.org>`

@@ -43,18 +43,85 @@ fn outside_of_ci_the_context_is_empty() {
 }
 
 #[test]
-fn a_merge_queue_of_github_names_its_pull_request() {
-    for (reference, number) in [
-        ("refs/heads/gh-readonly-queue/main/pr-5-0123abcd", Some(5)),
+fn a_merge_queue_names_its_pull_request() {
+    for (branch, number) in [
+        ("gh-readonly-queue/main/pr-5-0123abcd", Some(5)),
+        ("gh-readonly-queue/release/2.0/pr-17-0123abcd", Some(17)),
         (
-            "refs/heads/gh-readonly-queue/release/2.0/pr-17-0123abcd",
-            Some(17),
+            "trunk-merge/pr-89245/99a0aad9-5c0c-4468-b3ab-8e573425abee",
+            Some(89245),
         ),
-        ("refs/heads/fix/pr-5-it", None),
+        ("fix/pr-5-it", None),
     ] {
-        let ci = detected(&format!("CI=true\nGITHUB_ACTIONS=true\nGITHUB_REF={reference}"));
-        assert_eq!(ci.context.pull_request_number, number, "{reference}");
+        for variables in [
+            format!("GITHUB_ACTIONS=true\nGITHUB_REF_NAME={branch}\nGITHUB_REF=refs/heads/{branch}"),
+            format!("BUILDKITE=true\nBUILDKITE_PULL_REQUEST=false\nBUILDKITE_BRANCH={branch}"),
+            format!("CIRCLECI=true\nCIRCLE_BRANCH={branch}"),
+        ] {
+            let ci = detected(&variables);
+            assert_eq!(ci.context.pull_request_number, number, "{variables}");
+            assert_eq!(ci.context.branch.as_deref(), Some(branch), "{variables}");
+            assert_eq!(
+                ci.sources.iter().any(|(value, _)| *value == "pull request"),
+                number.is_some()
+            );
+        }
     }
+}
+
+#[test]
+fn a_queue_that_tests_on_a_draft_is_about_the_pull_requests_of_its_title() {
+    let title = "merge queue: checking main (ee7d5da), #12012 and #12017 together";
+    let event = format!(
+        r#"{{"pull_request": {{"number": 12040, "title": "{title}", "head": {{"sha": "tested", "ref": "x"}}}}}}"#
+    );
+    let ci = with_event(
+        "GITHUB_ACTIONS=true\nGITHUB_HEAD_REF=mergify/merge-queue/213aadd020\nGITHUB_EVENT_PATH=/e.json",
+        &event,
+    );
+    assert_eq!(ci.context.pull_request_number, Some(12017));
+    assert_eq!(ci.context.pull_request_title.as_deref(), Some(title));
+}
+
+#[test]
+fn a_batch_of_bors_is_a_branch_of_its_own() {
+    for (branch, message, named, number) in [
+        (
+            "staging",
+            "Merge #12 #13\n\n12: Add",
+            "bors/pr-12-pr-13",
+            Some(13),
+        ),
+        (
+            "auto",
+            "Auto merge of #154321 - me:x, r=you",
+            "bors/pr-154321",
+            Some(154_321),
+        ),
+        ("staging", "Merge pull request #12", "staging", None),
+        ("trying", "Try #12:", "trying", None),
+    ] {
+        let event = serde_json::json!({"head_commit": {"message": message}}).to_string();
+        let variables = format!("GITHUB_ACTIONS=true\nGITHUB_REF_NAME={branch}\nGITHUB_EVENT_PATH=/e.json");
+        let ci = with_event(&variables, &event);
+        assert_eq!(ci.context.branch.as_deref(), Some(named));
+        assert_eq!(ci.context.pull_request_number, number);
+    }
+}
+
+#[test]
+fn a_merge_train_of_gitlab_tests_no_head_of_its_source_branch() {
+    let request = "GITLAB_CI=true\nCI_MERGE_REQUEST_IID=59\nCI_COMMIT_SHA=merged\n\
+                   CI_MERGE_REQUEST_SOURCE_BRANCH_NAME=topic\nCI_MERGE_REQUEST_SOURCE_BRANCH_SHA=head\n\
+                   CI_COMMIT_REF_NAME=refs/merge-requests/59/train\nCI_MERGE_REQUEST_EVENT_TYPE=";
+    let train = detected(&format!("{request}merge_train"));
+    assert_eq!(train.context.branch.as_deref(), Some("merge-requests/59/train"));
+    assert_eq!(train.context.commit_sha.as_deref(), Some("merged"));
+    assert_eq!(train.context.tested_revision, None);
+    assert_eq!(train.context.pull_request_number, Some(59));
+    let result = detected(&format!("{request}merged_result"));
+    assert_eq!(result.context.branch.as_deref(), Some("topic"));
+    assert_eq!(result.context.tested_revision.as_deref(), Some("head"));
 }
 
 #[test]

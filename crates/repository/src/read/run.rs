@@ -2,6 +2,7 @@
 
 use assay_domain::{
     id::RunId,
+    merge_queue::MergeQueue,
     run::{Counts, RunRow, ShardCount},
     store::StoreError,
 };
@@ -74,7 +75,9 @@ impl StoredRun {
         } else {
             None
         };
+        let branch = self.branch.as_deref();
         Ok(RunRow {
+            queue: branch.and_then(|branch| MergeQueue::of(branch, self.pull_request_title.as_deref())),
             id: RunId(self.id),
             run_number: self.number,
             status: outcome(self.status.as_deref())?,

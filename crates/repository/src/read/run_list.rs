@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use assay_domain::{
+    merge_queue::{QUEUE_BRANCHES, RunKind},
     page::{Direction, RunPosition},
     project::Project,
     run::{RunPage, RunQuery, RunRow},
@@ -142,7 +143,36 @@ impl<'a> List<'a> {
             }
         }
         if let Some(number) = query.pull_request {
-            matching.extend([Part::Sql(" AND run.pull_request_number = "), Part::BigInt(number)]);
+            // A merge queue tests several pull requests, which its branch or its title names.
+            matching.extend([
+                Part::Sql(" AND (run.pull_request_number = "),
+                Part::BigInt(number),
+                Part::Sql(
+                    " OR run.branch LIKE 'mergify/merge-queue/%' AND run.pull_request_title ~ ('#' || ",
+                ),
+                Part::BigInt(number),
+                Part::Sql(
+                    " || '\\M') OR (run.branch LIKE 'trunk-merge/%' OR run.branch LIKE 'bors/pr-%') \
+                     AND run.branch ~ ('pr-' || ",
+                ),
+                Part::BigInt(number),
+                Part::Sql(" || '\\M'))"),
+            ]);
+        }
+        if let Some(kind) = query.kind {
+            matching.push(Part::Sql(match kind {
+                RunKind::Queue => " AND coalesce(",
+                RunKind::Branch => " AND NOT coalesce(",
+            }));
+            for (index, pattern) in QUEUE_BRANCHES.iter().enumerate() {
+                let or = if index == 0 {
+                    "run.branch LIKE "
+                } else {
+                    " OR run.branch LIKE "
+                };
+                matching.extend([Part::Sql(or), Part::Text(pattern)]);
+            }
+            matching.push(Part::Sql(", false)"));
         }
         if let Some(trusted) = query.trusted {
             matching.push(Part::Sql(match trusted {
@@ -165,6 +195,7 @@ impl<'a> List<'a> {
             matching,
             days: if texts == [&None, &None]
                 && query.pull_request.is_none()
+                && query.kind.is_none()
                 && query.trusted.is_none()
                 && query.number.is_none()
             {

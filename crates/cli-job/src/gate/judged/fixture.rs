@@ -21,5 +21,6 @@ pub(crate) fn flake(name: &str) -> JudgedFailure {
         runs_elsewhere: 40,
         same_error: 1,
         first_failed_at: None,
+        fingerprint: Some("f1".to_owned()),
     }
 }

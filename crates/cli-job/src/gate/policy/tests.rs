@@ -11,6 +11,7 @@ fn rules() -> Rules {
         never: Vec::new(),
         allow_broken: false,
         expire_after: None,
+        excuses: Vec::new(),
         now: NOW,
     }
 }
@@ -249,4 +250,108 @@ fn a_mass_failure_that_reruns_cleared_counts_once() {
     let not_cleared = decide(&thirty(false), &rules(), None);
     assert_eq!(not_cleared.outcome, GateOutcome::Blocked);
     assert_eq!(not_cleared.failed[0].1, Some(Refusal::Crowd));
+}
+
+fn excuse() -> Excuse {
+    Excuse {
+        test: "cart > odd".to_owned(),
+        file: None,
+        fingerprint: "f1".to_owned(),
+        owner: "@org/web".to_owned(),
+        reason: "The sandbox is slow".to_owned(),
+        ticket: "WEB-7".to_owned(),
+        until: "2026-11-20".to_owned(),
+        ends: NOW.plus_days(20),
+    }
+}
+
+#[test]
+fn an_excuse_with_a_date_covers_one_error_of_one_test_until_its_day() {
+    let possible = JudgedFailure {
+        mine: 0.4,
+        cause: Cause::Unclear,
+        ..flake()
+    };
+    let with = |excuse: Excuse, failure: &JudgedFailure| {
+        let rules = Rules {
+            excuses: vec![excuse],
+            ..rules()
+        };
+        outcome(vec![failure.clone()], &rules)
+    };
+    assert_eq!(outcome(vec![possible.clone()], &rules()), GateOutcome::Rerun);
+    assert_eq!(with(excuse(), &possible), GateOutcome::Excused);
+    for other in [
+        Excuse {
+            test: "cart > even".to_owned(),
+            ..excuse()
+        },
+        Excuse {
+            file: Some("other.ts".to_owned()),
+            ..excuse()
+        },
+        Excuse {
+            fingerprint: "f2".to_owned(),
+            ..excuse()
+        },
+        Excuse {
+            ends: NOW,
+            ..excuse()
+        },
+        Excuse {
+            ends: NOW.plus_days(32),
+            ..excuse()
+        },
+    ] {
+        assert_eq!(with(other.clone(), &possible), GateOutcome::Rerun, "{other:?}");
+    }
+    let of_change = JudgedFailure {
+        mine: 0.51,
+        cause: Cause::ThisChange,
+        ..possible.clone()
+    };
+    assert!(!with(excuse(), &of_change).passes());
+    let broken = JudgedFailure {
+        broken_on_stable: true,
+        ..flake()
+    };
+    assert_eq!(with(excuse(), &broken), GateOutcome::Excused);
+    let no_text = JudgedFailure {
+        fingerprint: None,
+        ..possible
+    };
+    assert_eq!(with(excuse(), &no_text), GateOutcome::Rerun);
+}
+
+#[test]
+fn an_excuse_with_a_date_says_who_gave_it_and_leaves_the_other_failures_to_the_rules() {
+    let possible = JudgedFailure {
+        mine: 0.4,
+        cause: Cause::Unclear,
+        ..flake()
+    };
+    let rules = Rules {
+        excuses: vec![excuse()],
+        ..rules()
+    };
+    let decision = decide(&run(vec![possible.clone(), flake()]), &rules, None);
+    assert_eq!(decision.outcome, GateOutcome::Excused);
+    assert_eq!(
+        decision.failed[0].0.explanation,
+        "Excused until 2026-11-20 by @org/web: The sandbox is slow (WEB-7)"
+    );
+    let other = JudgedFailure {
+        test_name: "cart > even".to_owned(),
+        ..possible.clone()
+    };
+    assert_eq!(
+        decide(&run(vec![possible.clone(), other]), &rules, None).outcome,
+        GateOutcome::Rerun
+    );
+    // The rules of the job precede the file of the sources.
+    let never = Rules {
+        never: vec![Pattern::new("cart*").unwrap()],
+        ..rules
+    };
+    assert!(!decide(&run(vec![possible]), &never, None).outcome.passes());
 }

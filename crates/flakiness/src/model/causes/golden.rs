@@ -132,6 +132,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
     let facts = chains.iter().map(|(branch, variant)| ChainFacts {
         branch: place(&mut branches, (*branch, "")),
         stable: *branch == "main",
+        queue: false,
         base: chains.iter().position(|chain| *chain == ("main", *variant)),
     });
     let facts: Vec<ChainFacts> = facts.collect();
@@ -140,6 +141,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
         .map(|result| Sighting {
             branch: facts[result.chain].branch,
             stable: facts[result.chain].stable,
+            queue: false,
             outcome: result.outcome,
             text: None,
             started_at: result.started_at,

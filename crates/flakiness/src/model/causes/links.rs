@@ -43,6 +43,8 @@ pub(crate) struct ChainFacts {
     /// Its branch, by number.
     pub(crate) branch: usize,
     pub(crate) stable: bool,
+    /// Whether it is a merge queue's.
+    pub(crate) queue: bool,
     /// The stable chain of its variant, if the test ran on it.
     pub(crate) base: Option<usize>,
 }
@@ -160,7 +162,7 @@ pub(crate) fn links(sequence: &Sequence) -> Vec<Link> {
         let merged_streak = may_be_merged
             .then(|| failing_ends.longest(sequence, result))
             .flatten();
-        if !chain.stable {
+        if !chain.stable && !chain.queue {
             failing_ends.add(result);
         }
         links.push(Link {

@@ -19,6 +19,8 @@ use crate::model::{
 const WITNESSES: (f64, f64) = (2.0, 6.0);
 /// The upper bound of this probability.
 const OUTSIDE_AT_MOST: f64 = 0.3;
+/// The rate at which a merge breaks a test, as a share of that of branches: a merge queue takes changes that passed alone.
+const PASSED_ALONE: f64 = 0.1;
 /// The share of new failures on one revision that the change causes, if no other branch met them: code may fail only
 /// sometimes.
 const OWN_LATER: f64 = 0.5;
@@ -178,6 +180,7 @@ pub(crate) fn predict(
     let usual = match (link.step, chain.stable) {
         (Step::First, true) => FIRST_STABLE,
         (_, true) => stable_breaks,
+        (_, false) if chain.queue => PASSED_ALONE * on_branches,
         (_, false) => on_branches,
     };
     let broken = match link.merged_streak {

@@ -53,6 +53,7 @@ impl TestResults {
                 Some(Sighting {
                     branch: chain.branch,
                     stable: chain.stable,
+                    queue: chain.queue,
                     outcome: outcome(entry, test),
                     text: texts.of(entry.source, test),
                     started_at: entry.started_at(),
@@ -119,6 +120,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
         ChainFacts {
             branch: 0,
             stable: false,
+            queue: false,
             base: None,
         };
         chains.len()
@@ -132,6 +134,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
         *facts = ChainFacts {
             branch: *branches.entry(chain.branch).or_insert(next),
             stable: chain.stable,
+            queue: chain.queue,
             base: stable.and_then(|stable| chains.get(&stable).copied()),
         };
     }

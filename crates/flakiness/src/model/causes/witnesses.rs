@@ -17,6 +17,8 @@ const NEAR_MS: i64 = 2 * DAY_MS;
 pub(crate) struct Sighting {
     pub(crate) branch: usize,
     pub(crate) stable: bool,
+    /// Whether a merge queue tested it: with changes that others may test, too, so that it is no witness.
+    pub(crate) queue: bool,
     pub(crate) outcome: Outcome,
     /// The text of a failure. One without a text agrees with any.
     pub(crate) text: Option<u32>,
@@ -44,6 +46,7 @@ impl Sighting {
 
     fn is_witness_of(&self, later: &Self) -> bool {
         self.branch != later.branch
+            && !self.queue
             && later.started_at.since_ms(self.started_at) <= NEAR_MS
             && self.agrees(later)
     }

@@ -124,6 +124,7 @@ impl Causes {
         html! {
             p { "failing since " (run(&breakage.first_failed)) }
             @if let Some(passed) = &breakage.last_passed { p { "passed last in " (run(passed)) } }
+            @if let Some(revert) = &breakage.revert { p { (revert.sentence()) } }
             p { @if self.1.fails(failure.test) { b { "still fails" } } @else { "does not fail any more" } }
         }
     }

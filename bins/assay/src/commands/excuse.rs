@@ -1,0 +1,204 @@
+//! `assay excuse`: failures that a team accepts until a day.
+
+use std::{collections::HashSet, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, bail};
+use assay_cli_job::gate::{
+    excuses::{Excuse, ExcuseState, MOST_DAYS},
+    judged::{JudgedFailure, JudgedRun},
+};
+use assay_cli_terminal::output;
+use assay_domain::{id::RunId, timestamp::Timestamp};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{
+    clock,
+    excused::{Entry, ExcusedFile, PATH, day_after, read},
+    global::Global,
+    server_flags::{ConnectionFlags, ReadApiFlags},
+};
+
+/// Accept a failure until a day, by .assay/excused.toml
+///
+/// `assay gate` and `assay run --gate` excuse a failed test of the file if it failed with the error of the fingerprint, until
+/// the end of the day, and unless this change broke it with a probability above 0.5.
+#[derive(Debug, Args)]
+pub(crate) struct ExcuseArgs {
+    #[command(subcommand)]
+    command: ExcuseCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ExcuseCommand {
+    Propose(ProposeArgs),
+    Check(FileArgs),
+    List(ListArgs),
+}
+
+/// Print entries for .assay/excused.toml
+///
+/// Lists the failed tests of a stored run that this change did not break with a probability above 0.5. It changes nothing:
+/// keep the entries that your team accepts, and fill in what is empty.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  assay excuse propose --run 01980000-0000-7000-8000-000000000000
+  assay excuse propose --run ID --ticket WEB-7 >> .assay/excused.toml")]
+struct ProposeArgs {
+    /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
+    #[arg(long, value_name = "ID")]
+    run: RunId,
+    /// The project of the run: its id or name
+    #[arg(long)]
+    project: Option<String>,
+    /// The days from today to the last one of each entry
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(i64).range(0..=MOST_DAYS))]
+    days: i64,
+    /// Who looks after the failures
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    owner: String,
+    /// Where the failures are tracked
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    ticket: String,
+    #[command(flatten)]
+    api: ReadApiFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Fail if an entry of .assay/excused.toml does not count
+///
+/// An entry counts until the end of its day, which is at most 30 days ahead. Without the file the check passes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
+struct FileArgs {
+    /// The checkout; without it the repository of the current folder
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    root: PathBuf,
+}
+
+/// Print the entries of .assay/excused.toml
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// The checkout; without it the repository of the current folder
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    root: PathBuf,
+}
+
+/// Runs `assay excuse`.
+pub(crate) fn run(global: &Global, args: &ExcuseArgs) -> anyhow::Result<ExitCode> {
+    let now = clock::now();
+    match &args.command {
+        ExcuseCommand::Propose(args) => propose(global, args, now),
+        ExcuseCommand::Check(args) => check(global, &read(&args.root)?.unwrap_or_default(), now),
+        ExcuseCommand::List(args) => list(global, &read(&args.root)?.unwrap_or_default(), now),
+    }
+}
+
+fn check(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<ExitCode> {
+    let mut known = HashSet::new();
+    let mut problems = Vec::new();
+    for excuse in excuses {
+        let is_double = !known.insert((&excuse.test, &excuse.file, &excuse.fingerprint));
+        let test = &excuse.test;
+        match excuse.state(now) {
+            ExcuseState::Expired => problems.push(format!(
+                "{test} was excused until {}. Fix it, or agree on another day with {} ({}).",
+                excuse.until, excuse.owner, excuse.ticket
+            )),
+            ExcuseState::TooLong => problems.push(format!(
+                "{test} is excused until {}. Choose a day at most {MOST_DAYS} days ahead.",
+                excuse.until
+            )),
+            ExcuseState::InForce if is_double => {
+                problems.push(format!(
+                    "{test} is excused twice for one error. Remove one entry."
+                ));
+            }
+            ExcuseState::InForce => {}
+        }
+    }
+    let value = json!({"path": PATH, "entries": excuses.len(), "problems": problems});
+    output::print(global.json, &value, || {
+        let entries = u64::try_from(excuses.len()).unwrap_or(u64::MAX);
+        let lines = problems.iter().map(|problem| format!("\n{PATH}: {problem}"));
+        std::iter::once(format!("{PATH}: {}", counted(entries)))
+            .chain(lines)
+            .collect()
+    })?;
+    Ok(match problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn counted(entries: u64) -> String {
+    match entries {
+        1 => "1 entry".to_owned(),
+        _ => format!("{entries} entries"),
+    }
+}
+
+fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<ExitCode> {
+    let entry = |excuse: &Excuse| {
+        json!({
+            "test": excuse.test, "file": excuse.file, "fingerprint": excuse.fingerprint, "owner": excuse.owner,
+            "reason": excuse.reason, "ticket": excuse.ticket, "until": excuse.until, "state": excuse.state(now).word(),
+        })
+    };
+    let value = json!({"path": PATH, "excused": excuses.iter().map(entry).collect::<Vec<_>>()});
+    output::print(global.json, &value, || {
+        let line = |excuse: &Excuse| {
+            let state = match excuse.state(now) {
+                ExcuseState::InForce => "",
+                ExcuseState::Expired => "expired: ",
+                ExcuseState::TooLong => "more than 30 days ahead: ",
+            };
+            format!("{state}{}\n  {}", excuse.test, excuse.sentence())
+        };
+        match excuses {
+            [] => format!("{PATH} excuses nothing"),
+            _ => excuses.iter().map(line).collect::<Vec<_>>().join("\n"),
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
+    let mut api = args.api.client(global.progress(), &args.connection)?;
+    let project = api.project(args.project.as_deref())?;
+    let answer = api.get(&format!(
+        "projects/{project}/runs/{}/failures?limit=200",
+        args.run
+    ))?;
+    let run = JudgedRun::of_stored_run(&answer)?;
+    let until = day_after(now, args.days)?;
+    let mut known = HashSet::new();
+    let acceptable = run.failed().filter(|failure| {
+        let key = (&failure.test_name, &failure.file_path, &failure.fingerprint);
+        failure.may_be_accepted() && known.insert(key)
+    });
+    let entry = |failure: &JudgedFailure| Entry {
+        test: failure.test_name.clone(),
+        file: failure.file_path.clone(),
+        fingerprint: failure.fingerprint.clone().unwrap_or_default(),
+        owner: args.owner.clone(),
+        reason: failure.explanation.clone(),
+        ticket: args.ticket.clone(),
+        until,
+    };
+    let excused: Vec<Entry> = acceptable.map(entry).collect();
+    if excused.is_empty() {
+        bail!(
+            "no failed test of the run can be excused: each has an error without a text, or this change probably broke it"
+        );
+    }
+    let file = ExcusedFile { excused };
+    let text = toml::to_string(&file).context("the entries are no TOML")?;
+    output::print(global.json, &json!({"excused": file.excused}), || {
+        text.trim_end().to_owned()
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,321 @@
+//! Ejections: why a merge queue did not merge a pull request, and whose failure it was.
+//!
+//! A queue takes changes that passed alone, and tests each with those ahead of it. The run ahead shows whether the failure
+//! came before this change. The pull request's own run shows whether the change fails alone.
+
+use assay_domain::{
+    cause::Cause,
+    id::RunId,
+    merge_queue::{MergeQueue, is_queue_branch},
+    observation::{History, RunFacts},
+    project::Project,
+    revision::is_same_revision,
+    run::{Outcome, RunRow},
+    store::{Store, StoreError, in_snapshot},
+    test::TestOrdinal,
+    timestamp::Timestamp,
+};
+use assay_flakiness::Diagnose;
+
+use crate::{
+    commit::{CommitResults, CommitRuns, commit_results},
+    failures::{CauseProbabilities, FailureFilter},
+};
+
+/// The window of the runs ahead in the queue, in days.
+const AHEAD_DAYS: i64 = 14;
+/// A test that fails in fewer runs seldom fails by chance in two runs of a queue, one after the other.
+const OFTEN: f64 = 0.03;
+
+/// Whose a failure in a merge queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The pull request's: the test failed in its own run, too.
+    PullRequest,
+    /// That of the pull request with what it was merged with: the test did not fail in its own run.
+    Combination,
+    /// That of a pull request ahead: the test failed in the run on which this one was built.
+    Ahead,
+    /// The base's: it was broken before.
+    Base,
+    /// The test is flaky.
+    Chance,
+    /// The run's, or its environment's.
+    Environment,
+    /// No cause is probable enough.
+    Unclear,
+}
+
+/// A merge queue's failed run of a pull request, with its most probable breakage.
+#[derive(Debug, Clone)]
+pub struct Ejection {
+    /// The run.
+    pub run: RunId,
+    /// Its number.
+    pub run_number: i32,
+    /// What it tested.
+    pub queue: MergeQueue,
+    /// The number of failed tests.
+    pub failed: u32,
+    /// The failed test that the merge broke most probably; none if the run failed outside of its tests.
+    pub test: Option<BlamedTest>,
+}
+
+/// A failed test of a merge queue's run.
+#[derive(Debug, Clone)]
+pub struct BlamedTest {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub file: Option<String>,
+    /// Whose the failure is.
+    pub blame: Blame,
+    /// The probability of that cause. For a combination and for a change ahead it is that of any change in the queue.
+    pub probability: f64,
+}
+
+/// What the other runs say of a test that failed in a merge queue. Each is none if the test did not run there.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct OtherRuns {
+    /// Whether it failed in the pull request's own run.
+    pub failed_alone: Option<bool>,
+    /// Whether it failed in the run ahead.
+    pub failed_ahead: Option<bool>,
+    /// The share of the runs outside of queues in which it failed.
+    pub rate: f64,
+}
+
+impl OtherRuns {
+    /// The results of a test in the pull request's own runs, and in the run ahead of a queue's run.
+    pub fn of(
+        history: &History,
+        test: TestOrdinal,
+        own: impl Fn(&RunFacts) -> bool,
+        queue: &MergeQueue,
+    ) -> Self {
+        let is_ahead = |run: &RunFacts| {
+            let base = queue.base_revision.as_deref().zip(run.revision.as_deref());
+            base.is_some_and(|(base, revision)| is_same_revision(base, revision))
+                && run.branch.as_deref().is_some_and(is_queue_branch)
+        };
+        Self {
+            failed_alone: failed_in(history, test, own),
+            failed_ahead: failed_in(history, test, is_ahead),
+            rate: rate(history, test),
+        }
+    }
+
+    /// Whose the failure is, by its most probable cause.
+    pub fn blame(self, cause: Cause) -> Blame {
+        match cause {
+            Cause::BrokenBefore => Blame::Base,
+            Cause::Flake if self.failed_ahead == Some(true) && self.rate < OFTEN => Blame::Ahead,
+            Cause::Flake => Blame::Chance,
+            Cause::Environment | Cause::ThisChange | Cause::EarlierOnBranch | Cause::Unclear
+                if self.failed_ahead == Some(true) =>
+            {
+                Blame::Ahead
+            }
+            Cause::Environment => Blame::Environment,
+            Cause::Unclear => Blame::Unclear,
+            Cause::ThisChange | Cause::EarlierOnBranch if self.failed_alone == Some(true) => {
+                Blame::PullRequest
+            }
+            Cause::ThisChange | Cause::EarlierOnBranch => Blame::Combination,
+        }
+    }
+}
+
+/// Whether the test failed in any of these runs; none if it ran in none of them.
+fn failed_in(history: &History, test: TestOrdinal, is_one: impl Fn(&RunFacts) -> bool) -> Option<bool> {
+    let mut failed = None;
+    for observed in history.runs.iter().filter(|observed| is_one(&observed.run)) {
+        if observed.ran(test) {
+            failed = Some(failed == Some(true) || observed.failed(test));
+        }
+    }
+    failed
+}
+
+/// The share of the runs outside of queues in which a test failed.
+fn rate(history: &History, test: TestOrdinal) -> f64 {
+    let (mut all, mut failed) = (0_u32, 0_u32);
+    for observed in &history.runs {
+        let is_queued = observed.run.branch.as_deref().is_some_and(is_queue_branch);
+        if !is_queued && observed.ran(test) {
+            all += 1;
+            failed += u32::from(observed.failed(test));
+        }
+    }
+    f64::from(failed) / f64::from(all.max(1))
+}
+
+/// The ejection that the runs of a pull request show; `None` if its newest run in a merge queue did not fail, or a commit
+/// was pushed since.
+pub fn ejection(
+    store: &dyn Store,
+    engine: &dyn Diagnose,
+    project: &Project,
+    commit: &CommitRuns,
+    now: Timestamp,
+) -> Result<Option<Ejection>, StoreError> {
+    let queued = &commit.queued;
+    let failed = queued.iter().find(|run| run.status == Some(Outcome::Failed));
+    let Some((failed, queue)) = failed.and_then(|run| Some((run, run.queue.clone()?))) else {
+        return Ok(None);
+    };
+    let requested = (&FailureFilter::default(), (1, 1));
+    let Some(results) = commit_results(store, engine, project, queued, requested, now)? else {
+        return Ok(None);
+    };
+    Ok(Some(Ejection {
+        run: failed.id,
+        run_number: failed.run_number,
+        failed: results.counts.failed,
+        test: blamed(store, project, &results, &commit.runs, &queue)?,
+        queue,
+    }))
+}
+
+/// The most probable breakage of a queue's runs.
+fn blamed(
+    store: &dyn Store,
+    project: &Project,
+    results: &CommitResults,
+    own: &[RunRow],
+    queue: &MergeQueue,
+) -> Result<Option<BlamedTest>, StoreError> {
+    let failure = results.failures.first().map(|of| &of.failure);
+    let Some(failure) = failure.filter(|failure| failure.status.is_failure()) else {
+        return Ok(None);
+    };
+    let runs = results.runs.iter().map(|run| run.started_at);
+    let Some(started) = runs.max() else {
+        return Ok(None);
+    };
+    let others = in_snapshot(store, project, |snapshot| {
+        let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;
+        let is_own = |run: &RunFacts| {
+            let mut own = own.iter().filter(|own| own.queue.is_none());
+            own.any(|own| own.run_number == run.number)
+        };
+        Ok(OtherRuns::of(&history, failure.test, is_own, queue))
+    })?;
+    let blame = others.blame(failure.cause);
+    Ok(Some(BlamedTest {
+        name: failure.test_name.clone(),
+        file: failure.file_path.clone(),
+        blame,
+        probability: probability(blame, &failure.probabilities),
+    }))
+}
+
+/// The probability of the causes behind a blame.
+fn probability(blame: Blame, of: &CauseProbabilities) -> f64 {
+    match blame {
+        Blame::PullRequest | Blame::Combination | Blame::Ahead => of.this_change + of.earlier_on_branch,
+        Blame::Base => of.broken_before,
+        Blame::Chance => of.flake,
+        Blame::Environment => of.environment,
+        Blame::Unclear => of.by_cause().iter().fold(0.0, |most, (_, each)| most.max(*each)),
+    }
+}
+
+impl Ejection {
+    /// What happened and what to do, as one sentence each. `shown` writes the name of a test or branch for the text.
+    pub fn sentence(&self, shown: impl Fn(&str) -> String) -> String {
+        let base = self
+            .queue
+            .base
+            .as_deref()
+            .map_or_else(|| "the base".to_owned(), &shown);
+        let Some(of) = &self.test else {
+            return "It failed outside of its tests.".to_owned();
+        };
+        let test = shown(&of.name);
+        let percent = (of.probability * 100.0).round();
+        match of.blame {
+            Blame::PullRequest => format!(
+                "{test} failed in the pull request's own run, too ({percent} % by its change). Fix it."
+            ),
+            Blame::Combination => {
+                let with = match self.queue.pull_requests.len() {
+                    0 | 1 => format!("what {base} and the queue had got"),
+                    _ => "the others of its batch".to_owned(),
+                };
+                format!(
+                    "{test} did not fail in the pull request's own run. It broke together with {with} \
+                     ({percent} %). Rebase the change and fix it."
+                )
+            }
+            Blame::Ahead => format!(
+                "{test} failed in the run ahead, too, so this pull request did not break it. Queue it again."
+            ),
+            Blame::Base => {
+                format!("{base} was broken before ({percent} %): {test}. Queue it again after the fix.")
+            }
+            Blame::Chance => format!("{test} is flaky ({percent} % by chance). Queue it again."),
+            Blame::Environment => {
+                format!("{test} failed because of the run or its environment ({percent} %). Queue it again.")
+            }
+            Blame::Unclear => {
+                format!("No cause of the failure of {test} is probable enough. Queue it again.")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::observation::{Failure, RunObservations};
+
+    use super::*;
+
+    fn run(number: i32, branch: &str, revision: &str, fails: bool) -> RunObservations {
+        let mut observed = RunObservations::of(RunFacts {
+            id: format!("run-{number}").into(),
+            number,
+            started_at: Timestamp::from_unix_ms(i64::from(number)),
+            branch: Some(branch.into()),
+            revision: Some(revision.into()),
+            variant: "".into(),
+        });
+        observed.present = [0].into_iter().collect();
+        observed.failures.extend(fails.then_some(Failure {
+            test: 0,
+            recovered: false,
+            failed_attempts: 1,
+            lost_ms: None,
+        }));
+        observed
+    }
+
+    /// Whose the failure of run 3 is, if this change or something else caused it.
+    fn blames(own: bool, ahead: bool) -> [Blame; 3] {
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 1,
+            runs: vec![
+                run(1, "topic", "abcd", own),
+                run(2, "gh-readonly-queue/main/pr-4-0000", "beef00", ahead),
+                run(3, "gh-readonly-queue/main/pr-5-beef", "cafe", true),
+            ],
+        };
+        let queue = MergeQueue::of("gh-readonly-queue/main/pr-5-beef", None).unwrap();
+        let others = OtherRuns::of(&history, 0, |run| run.number == 1, &queue);
+        [Cause::ThisChange, Cause::Flake, Cause::BrokenBefore].map(|cause| others.blame(cause))
+    }
+
+    #[test]
+    fn own_run_and_run_ahead_decide_between_the_changes_of_a_queue() {
+        for (own, ahead, expected) in [
+            (false, false, [Blame::Combination, Blame::Chance]),
+            (true, false, [Blame::PullRequest, Blame::Chance]),
+            (false, true, [Blame::Ahead, Blame::Ahead]),
+            (true, true, [Blame::Ahead, Blame::Chance]),
+        ] {
+            let [change, chance] = expected;
+            assert_eq!(blames(own, ahead), [change, chance, Blame::Base]);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Evaluates the advice on what to revert, on simulated stable branches with planted breakages.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use assay_answers::failures::Breakage as Answer;
+use assay_flakiness::{
+    Diagnose as _, Engine,
+    domain::cause::{Cause, Knowledge, RevertAction},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::{
+    breakage::{Breakage, Texts},
+    causes::{BranchRun, COUNTED_FROM, CausesWorld},
+    runs::DAYS,
+};
+
+/// Tests of a simulated project.
+const TESTS: u32 = 300;
+/// The share of flaky tests.
+const FLAKY: f64 = 0.08;
+/// The share of revisions that break something.
+const BREAKS: f64 = 0.06;
+/// Error texts from here on are of flaky tests, one for each test.
+const FLAKE_TEXTS: u32 = 1 << 20;
+/// The bands of the probability.
+const BANDS: [f64; 5] = [0.5, 0.8, 0.95, 0.99, 1.01];
+
+/// A stable branch: every breakage begins with a new revision and lasts some runs.
+fn world(seed: u64, planted: &mut u32) -> CausesWorld {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut texts = Texts::after(0);
+    let flaky: Vec<u32> = (0..TESTS).filter(|_| random.random_bool(FLAKY)).collect();
+    let flakes: BTreeMap<u32, f64> = flaky
+        .into_iter()
+        .map(|test| (test, 10.0_f64.powf(random.random_range(-2.3..-0.5))))
+        .collect();
+    let mut world = CausesWorld::empty(TESTS);
+    // The breakages, each with its last run.
+    let mut broken: Vec<(u32, Breakage)> = Vec::new();
+    let (mut at, mut revision, mut number) = (0.0, 0, 0);
+    while at < DAYS {
+        at += random.random_range(0.1..0.35);
+        number += 1;
+        broken.retain(|(last, _)| *last >= number);
+        if random.random_bool(0.85) {
+            revision += 1;
+            if random.random_bool(BREAKS) {
+                *planted += 1;
+                let last = number + random.random_range(0..6);
+                broken.push((last, Breakage::new(revision, TESTS, &mut texts, &mut random)));
+            }
+        }
+        let outage = random
+            .random_bool(0.01)
+            .then(|| (random.random_range(0.05..0.5), texts.next()));
+        let run = BranchRun {
+            at,
+            branch: 0,
+            revision,
+            own: broken.iter().map(|(_, breakage)| breakage.clone()).collect(),
+            before: Vec::new(),
+            outage,
+        };
+        world.execute(run, |run, test| {
+            for breakage in &run.own {
+                if let Some((rate, text)) = breakage.tests.get(&test)
+                    && random.random_bool(*rate)
+                {
+                    return Some((Cause::ThisChange, *text));
+                }
+            }
+            if let Some((share, text)) = run.outage
+                && random.random_bool(share)
+            {
+                return Some((Cause::Environment, text));
+            }
+            let fails = flakes.get(&test).is_some_and(|rate| random.random_bool(*rate));
+            fails.then_some((Cause::Flake, FLAKE_TEXTS + test))
+        });
+    }
+    world
+}
+
+/// The revision that broke a test in a run; none if its failure has another cause.
+fn culprit(world: &CausesWorld, place: usize, test: u32) -> Option<String> {
+    if world.truth.get(&(place, test)) != Some(&Cause::ThisChange) {
+        return None;
+    }
+    let own = &world.runs.get(place)?.own;
+    let breakage = own.iter().find(|breakage| breakage.tests.contains_key(&test))?;
+    Some(format!("main-{}", breakage.revision))
+}
+
+/// The table over these seeds.
+pub(crate) fn table(seeds: &[u64]) -> String {
+    let mut planted = 0;
+    // Advised failures and those with the right revision, by band of the probability.
+    let mut bands = [(0_u32, 0_u32, 0.0); BANDS.len()];
+    let (mut kept, mut wrongly_kept) = (0_u32, 0_u32);
+    for seed in seeds {
+        let world = world(*seed, &mut planted);
+        let engine = Engine::default();
+        for (place, run) in world.runs.iter().enumerate() {
+            let observed = world.history.runs.get(place);
+            let Some(observed) = observed.filter(|_| run.at >= COUNTED_FROM) else {
+                continue;
+            };
+            let (number, now) = (observed.run.number, observed.run.started_at);
+            let causes =
+                engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
+            for failure in &causes {
+                let answer = Answer::of(&world.history, failure).and_then(|answer| answer.revert);
+                let Some(advice) = answer else { continue };
+                let truth = culprit(&world, place, failure.test);
+                let named = truth.as_deref() == Some(advice.suspect.as_str());
+                if advice.action != RevertAction::Nothing
+                    && let Some(band) = BANDS.iter().position(|end| advice.probability < *end)
+                    && let Some((all, right, sum)) = bands.get_mut(band)
+                {
+                    *all += 1;
+                    *right += u32::from(named);
+                    *sum += advice.probability;
+                }
+                if advice.red_before >= 0.95 {
+                    let here = format!("main-{}", run.revision);
+                    kept += 1;
+                    wrongly_kept += u32::from(truth == Some(here));
+                }
+            }
+        }
+    }
+    let mut text = format!(
+        "{planted} breakages; {kept} times \"do not revert\", of which {wrongly_kept} were about the culprit\n\n\
+         | P(revision) below | Failures | Mean | The culprit's |\n|---|--:|--:|--:|\n"
+    );
+    for (end, (all, right, sum)) in BANDS.iter().zip(bands) {
+        let count = f64::from(all.max(1));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "| {:.2} | {all} | {:.3} | {:.3} |",
+            end.min(1.0),
+            sum / count,
+            f64::from(right) / count
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_culprit_is_kept() {
+        let text = table(&[7, 8]);
+        let kept: u32 = text
+            .split_once("breakages; ")
+            .and_then(|(_, rest)| rest.split(' ').next())
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(kept > 20, "{text}");
+        assert!(text.contains("of which 0 were about the culprit"), "{text}");
+    }
+}
