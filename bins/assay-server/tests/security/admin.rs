@@ -61,7 +61,7 @@ fn the_operators_listener_reveals_no_tenant_and_nothing_of_the_machine() {
         .collect();
     private.extend(world.keys.all().map(|key| key[8..].to_owned()));
     private.extend(world.keys.all().map(|key| key[..12].to_owned()));
-    private.extend(["Theirs", "vault", "sibling"].map(str::to_owned));
+    private.extend(["Theirs", "vault", "their-neighbour"].map(str::to_owned));
     private.push(world.database.text("SELECT current_database()").unwrap());
     private.push(
         env!("CARGO_MANIFEST_DIR")

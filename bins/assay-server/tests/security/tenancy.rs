@@ -298,7 +298,7 @@ fn only_our_own_is_listed(world: &World) {
             answer.summary()
         );
         let body = answer.json_or_null().to_string();
-        for word in ["vault", "Theirs", &world.theirs.project, "sibling"] {
+        for word in ["vault", "Theirs", &world.theirs.project, "their-neighbour"] {
             assert!(!body.contains(word), "{} contains {word}", ask.what);
         }
     }

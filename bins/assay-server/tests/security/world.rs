@@ -94,7 +94,7 @@ impl State {
         let mut projects = Vec::new();
         for (org, name, runs) in [
             ("Ours", "shop", 13),
-            ("Ours", "sibling", 3),
+            ("Ours", "their-neighbour", 3),
             ("Theirs", "vault", 13),
         ] {
             let id = text(&world.cli.json(&["project", "create", "--org", org, name])["id"]);

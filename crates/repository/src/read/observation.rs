@@ -128,8 +128,7 @@ pub(crate) fn each_run(
     let Some(state) = State::find(connection, project)? else {
         return Ok(Joins::default());
     };
-    let order = " ORDER BY packed.started_at, packed.run_number";
-    state.each_run(connection, project, (from, order), each)
+    state.each_run(connection, project, (from, true), each)
 }
 
 /// Marks a project's history as changed. `observed` is an id that was never used for the project before.
@@ -231,7 +230,9 @@ impl State {
         from: Timestamp,
     ) -> Read<(History, Joins)> {
         let mut runs = Vec::new();
-        let joins = self.each_run(connection, project, (from, ""), |observed, _| runs.push(observed))?;
+        let joins = self.each_run(connection, project, (from, false), |observed, _| {
+            runs.push(observed)
+        })?;
         runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
         let history = History {
             stable_branch: Arc::from(&*self.stable_branch),
@@ -241,12 +242,12 @@ impl State {
         Ok((history, joins))
     }
 
-    /// Passes the runs that started from a time on to `each`, in this order.
+    /// Passes the runs that started from a time on to `each`, oldest first if it needs that.
     fn each_run(
         &self,
         connection: &mut PgConnection,
         project: Uuid,
-        (from, order): (Timestamp, &'static str),
+        (from, is_ordered): (Timestamp, bool),
         mut each: impl FnMut(RunObservations, Option<u64>),
     ) -> Read<Joins> {
         let joins = match self.has_joins {
@@ -255,7 +256,7 @@ impl State {
         };
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
-        let packs = SqlStatement::<RowTypes>::new(
+        let mut packs = SqlStatement::<RowTypes>::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
              run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
              FROM run_pack AS packed CROSS JOIN LATERAL ( \
@@ -267,8 +268,10 @@ impl State {
         .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
         .bind(project)
         .sql(" AND packed.started_at >= ")
-        .bind(At(from))
-        .sql(order);
+        .bind(At(from));
+        if is_ordered {
+            packs = packs.sql(" ORDER BY packed.started_at, packed.run_number");
+        }
         let mut texts = Texts::default();
         // Row by row, so that a pack is decoded while Postgres searches the next ones.
         for row in packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)? {

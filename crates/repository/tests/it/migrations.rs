@@ -101,11 +101,12 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
         include_str!("../../../../migrations/2026-11-30-000049_tokens_of_ci_jobs/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000047_fixes/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000046_evidence_by_run_numbers/down.sql"),
+        include_str!("../../../../migrations/2026-11-30-000045_flake_budget_and_health/down.sql"),
         "DROP TABLE __migration_checksum; ALTER TABLE part DROP COLUMN report_path; DELETE FROM __diesel_schema_migrations \
-         WHERE version IN ('20261129000042', '20261130000046', '20261130000047', '20261130000049')"
+         WHERE version = '20261129000042' OR version >= '20261130000045'"
     );
     database.execute(last);
-    assert_eq!(migrate(database.url()).unwrap().len(), 4, "it is upgraded");
+    assert_eq!(migrate(database.url()).unwrap().len(), 5, "it is upgraded");
     database.execute(last);
     database.execute("ALTER TABLE project DROP COLUMN renames_at");
     let error = migrate(database.url()).unwrap_err();
@@ -161,7 +162,7 @@ fn declared_columns() -> Vec<String> {
                 "Array<Text>" | "Array<Nullable<Text>>" => "_text",
                 "Array<SmallInt>" | "Array<Nullable<SmallInt>>" => "_int2",
                 "Array<Integer>" | "Array<Nullable<Integer>>" => "_int4",
-                "Array<Nullable<BigInt>>" => "_int8",
+                "Array<BigInt>" | "Array<Nullable<BigInt>>" => "_int8",
                 "Array<Double>" | "Array<Nullable<Double>>" => "_float8",
                 "Array<Bool>" => "_bool",
                 "Array<Nullable<Timestamptz>>" => "_timestamptz",

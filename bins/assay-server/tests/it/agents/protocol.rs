@@ -49,7 +49,7 @@ fn both_kinds_of_clients_find_the_tools() {
             "list_runs"
         ]
     );
-    assert!(listed.to_string().len() <= 8_000, "{}", listed.to_string().len());
+    assert!(listed.to_string().len() <= 8_500, "{}", listed.to_string().len());
     for tool in listed["tools"].as_array().unwrap() {
         for (hint, is_so) in [
             ("readOnlyHint", true),
