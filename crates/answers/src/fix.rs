@@ -1,6 +1,6 @@
 //! What is known of a test that is to be fixed, and whether its fixes hold on the stable branch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -51,7 +51,7 @@ pub struct FixStatus {
     pub repetitions_needed: Option<u32>,
     /// The least company in which it is known to fail. A fix is only proved by runs with at least these tests.
     pub mode: RunMode,
-    /// Its usual duration in milliseconds: the median of its passes in 30 days.
+    /// Its usual duration in milliseconds: the median of its passes in 30 days, of the suite in which it is longest.
     pub usual_ms: Option<u64>,
     /// Its errors in 30 days, the most frequent first.
     #[cfg_attr(feature = "openapi", schema(max_items = 5))]
@@ -247,14 +247,23 @@ fn on_variant(window: &History, variant: &str) -> History {
     }
 }
 
-/// The median duration of the passes.
+/// The median duration of the passes, of the suite in which it is longest.
 fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
-    let passes = occurrences
+    let mut by_suite: BTreeMap<Option<&str>, Vec<u64>> = BTreeMap::new();
+    for run in occurrences
         .iter()
-        .filter(|run| run.status == AttemptStatus::Passed);
-    let mut durations: Vec<u64> = passes.filter_map(|run| run.duration_ms).collect();
-    durations.sort_unstable();
-    durations.get(durations.len() / 2).copied()
+        .filter(|run| run.status == AttemptStatus::Passed)
+    {
+        by_suite
+            .entry(run.suite.as_deref())
+            .or_default()
+            .extend(run.duration_ms);
+    }
+    let median = |mut durations: Vec<u64>| {
+        durations.sort_unstable();
+        durations.get(durations.len() / 2).copied()
+    };
+    by_suite.into_values().filter_map(median).max()
 }
 
 /// A fix with what the stable branch shows of it.

@@ -30,7 +30,7 @@ vocabulary!(
         StillFlaky = "still_flaky",
         /// It failed with another error.
         Differs = "differs",
-        /// It did not fail, and ran too seldom or with too few other tests.
+        /// It did not fail, and ran too seldom, with too few other tests, or much longer than before.
         NotProvable = "not_provable",
     }
 );

@@ -25,14 +25,19 @@ use crate::{
     runners::{Runner, selection::Selection},
 };
 
-/// A test that takes this many times as long as usual may have got a longer time-out.
-const LONGER: f64 = 3.0;
-/// Milliseconds from which that is mentioned.
-const LONG_MS: u64 = 1_000;
+/// A pass is long if it takes more than this many times as long as usual, and some milliseconds.
+const LONGER: u64 = 2;
+/// The milliseconds if half of the passes are long, as by a pause.
+const PAUSE_MS: u64 = 100;
+/// The milliseconds if [`LATE`] are long, as by a longer time-out.
+const TIME_OUT_MS: u64 = 1_000;
+/// Long passes as a part of the rate before: about .6 of it if each is a former failure.
+const LATE: f64 = 0.25;
 
 /// Longest text of an error, in characters.
 const LONGEST_MESSAGE: usize = 500;
 const SKIPPED: &str = "the test was skipped, and a test that does not run is not fixed";
+const NO_DURATIONS: &str = "its duration before or now is unknown, so a longer time-out or a pause would not be seen; look at the change";
 const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
 
 /// What verify was asked to do.
@@ -276,7 +281,7 @@ impl<'a> Session<'a> {
                 true => FixOutcome::StillFlaky,
                 false => FixOutcome::Differs,
             };
-            return Some(self.answer(outcome, Vec::new()));
+            return Some(self.answer(outcome, None));
         }
         (self.runs >= self.needed()).then(|| self.ended())
     }
@@ -293,19 +298,20 @@ impl<'a> Session<'a> {
         if let Some(obstacle) = &self.plan.known.obstacle {
             return self.not_provable(obstacle);
         }
-        match self.runs >= self.needed() {
-            true => self.answer(FixOutcome::Proved, Vec::new()),
-            false => self.answer(FixOutcome::NotProvable, Vec::new()),
+        let has_durations = self.plan.known.usual_ms.is_some() && !self.durations.is_empty();
+        match (self.runs >= self.needed(), self.longer()) {
+            (true, None) if has_durations => self.answer(FixOutcome::Proved, None),
+            (true, None) => self.answer(FixOutcome::Proved, Some(NO_DURATIONS)),
+            (_, longer) => self.answer(FixOutcome::NotProvable, longer.as_deref()),
         }
     }
 
     fn not_provable(&self, reason: &str) -> Verified {
-        self.answer(FixOutcome::NotProvable, vec![reason.to_owned()])
+        self.answer(FixOutcome::NotProvable, Some(reason))
     }
 
-    fn answer(&self, outcome: FixOutcome, mut remarks: Vec<String>) -> Verified {
+    fn answer(&self, outcome: FixOutcome, remark: Option<&str>) -> Verified {
         let known = self.plan.known;
-        remarks.extend(self.longer());
         Verified {
             test: self.plan.test.clone(),
             check: FixCheck {
@@ -324,23 +330,29 @@ impl<'a> Session<'a> {
             builds_needed: CleanRuns::Builds.needed(self.bound),
             failure: self.failure().cloned(),
             errors_before: known.errors.iter().map(|error| error.title.clone()).collect(),
-            remarks,
+            remarks: remark.map(str::to_owned).into_iter().collect(),
         }
     }
 
-    /// A sentence if the test takes much longer than before.
+    /// A sentence if passes take much longer than before: half of them, or as many as the former failures could be.
     fn longer(&self) -> Option<String> {
-        let mut durations = self.durations.clone();
-        durations.sort_unstable();
-        let now = *durations.get(durations.len() / 2)?;
         let usual = self.plan.known.usual_ms?;
-        let factor =
-            Duration::from_millis(now).as_secs_f64() / Duration::from_millis(usual.max(1)).as_secs_f64();
-        (factor >= LONGER && now >= LONG_MS).then(|| {
-            format!(
-                "it takes {factor:.0} times as long as before ({now} ms, not {usual} ms); a longer time-out or a pause hides \
-                 a flake and is no fix"
-            )
+        let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+        let all = self.durations.len();
+        let limits = [(PAUSE_MS, 0.5), (TIME_OUT_MS, LATE * self.plan.known.rate)];
+        limits.into_iter().find_map(|(margin, share)| {
+            let limit = usual.saturating_mul(LONGER).saturating_add(margin);
+            let mut long: Vec<u64> = self.durations.iter().copied().filter(|ms| *ms > limit).collect();
+            long.sort_unstable();
+            let now = *long.get(long.len() / 2)?;
+            (count(long.len()) >= share * count(all)).then(|| {
+                format!(
+                    "it takes {} times as long as usual in {} of {all} passes ({now} ms, not {usual} ms), so a longer time-out \
+                     or a pause may hide the flake",
+                    now / usual.max(1),
+                    long.len(),
+                )
+            })
         })
     }
 }

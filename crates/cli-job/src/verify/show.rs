@@ -38,6 +38,9 @@ impl Verified {
                 check.runs
             ),
             FixOutcome::Differs => format!("differs: failed in run {} {mode}, with a new error", check.runs),
+            FixOutcome::NotProvable if check.runs >= check.needed => {
+                format!("not provable, although {runs} {mode} passed")
+            }
             FixOutcome::NotProvable => format!(
                 "not provable in this budget: {} needed {mode}, {} done; or {} clean builds",
                 output::count(check.needed, "run"),

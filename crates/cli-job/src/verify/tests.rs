@@ -29,7 +29,11 @@ impl Repeat for Job {
             inner => format!(
                 "<testsuites><testsuite name='cart'><testcase classname='cart' name='pays' time='{}'>{inner}\
                  </testcase><testcase classname='cart' name='other'/></testsuite></testsuites>",
-                if inner == "<!-- longer -->" { "9" } else { "0.1" }
+                match inner {
+                    "<!-- late -->" => "9",
+                    "<!-- paused -->" => "0.5",
+                    _ => "0.1",
+                }
             ),
         };
         let file = assay_reports::SourceFile {
@@ -161,12 +165,43 @@ fn what_hides_a_flake_is_no_fix() {
     assert!(skipped.remarks[0].contains("skipped"), "{:?}", skipped.remarks);
     let (retried, _) = verified(&known(0.5), None, |run| if run == 2 { RETRIED } else { PASS });
     assert_eq!(retried.check.outcome, FixOutcome::StillFlaky);
-    let (longer, _) = verified(&known(0.5), None, |_| "<!-- longer -->");
-    assert_eq!(longer.check.outcome, FixOutcome::Proved);
+}
+
+#[test]
+fn passes_that_take_much_longer_prove_nothing() {
+    let paused = |run| if run == 1 { PASS } else { "<!-- paused -->" };
+    let (paused, _) = verified(&known(0.5), None, paused);
+    assert_eq!(paused.check.outcome, FixOutcome::NotProvable);
+    assert_eq!(
+        paused.headline(),
+        "not provable, although 96 runs in its suite passed"
+    );
     assert!(
-        longer.remarks[0].contains("90 times as long"),
+        paused.remarks[0]
+            .starts_with("it takes 5 times as long as usual in 95 of 96 passes (500 ms, not 100 ms)"),
         "{:?}",
-        longer.remarks
+        paused.remarks
+    );
+    // A longer time-out: some passes, which were failures before, take longer.
+    let (late, _) = verified(&known(0.1), None, |run| {
+        if run % 25 == 0 { "<!-- late -->" } else { PASS }
+    });
+    assert_eq!(late.check.outcome, FixOutcome::NotProvable);
+    assert!(
+        late.remarks[0].contains("90 times as long as usual in 19 of 489"),
+        "{:?}",
+        late.remarks
+    );
+    let (seldom, _) = verified(&known(0.1), None, |run| {
+        if run % 50 == 0 { "<!-- late -->" } else { PASS }
+    });
+    assert_eq!(seldom.check.outcome, FixOutcome::Proved);
+    let (unknown, _) = verified(&KnownFlake::of_rate(0.5), None, |_| "<!-- paused -->");
+    assert_eq!(unknown.check.outcome, FixOutcome::Proved);
+    assert!(
+        unknown.remarks[0].contains("duration before or now is unknown"),
+        "{:?}",
+        unknown.remarks
     );
 }
 
