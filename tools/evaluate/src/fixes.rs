@@ -11,7 +11,11 @@ use assay_flakiness::{
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
-use crate::{burn_in::Simulated, results::by_test};
+use crate::{
+    burn_in::Simulated,
+    real::{CROWD, crowds},
+    results::by_test,
+};
 
 /// The runs before a fix, from which its rate is estimated.
 const BEFORE: u32 = 200;
@@ -25,6 +29,18 @@ const JUDGED: (usize, usize) = (300, 100);
 const SOON: usize = 60;
 /// The fewest failures before a claim.
 const LEAST_FAILURES: usize = 2;
+/// The failures in a row from which on they are a breakage.
+const BREAKAGE: usize = 3;
+
+/// A build of a chain in a real history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Build {
+    Passed,
+    /// It passed on retry, or failed and passed again soon.
+    Flaky,
+    /// It failed in a breakage or in a mass failure.
+    Apart,
+}
 
 /// A rule for a number of clean runs.
 #[derive(Debug, Clone, Copy)]
@@ -136,26 +152,35 @@ struct Claims {
     claims: u32,
     soon: u32,
     judged: u32,
+    /// By all failures.
     wrong: u32,
+    /// By flaky failures.
+    wrong_flaky: u32,
     runs: u64,
 }
 
 /// The table of a real history. A claim follows each stretch of clean builds of a chain after a failure, by the rate of the
-/// 200 builds before. It is wrong if the next builds fail more often than it says.
+/// 200 builds before. It is wrong if the next builds fail more often than it says, by flaky failures or by all.
 pub(crate) fn real(history: &History) -> String {
     let [first, last] = [i64::MIN, i64::MAX].map(Timestamp::from_unix_ms);
     let results = by_test(history, first, last);
-    let mut chains: Vec<Vec<bool>> = Vec::new();
-    for of_test in results {
-        let mut by_chain: BTreeMap<_, Vec<bool>> = BTreeMap::new();
+    let crowds = crowds(history, CROWD);
+    let mut chains: Vec<Vec<Build>> = Vec::new();
+    for (test, of_test) in (0..).zip(results) {
+        let mut by_chain: BTreeMap<_, Vec<(bool, Build)>> = BTreeMap::new();
         for result in of_test.into_iter().filter(|result| result.stable) {
             let chain = by_chain.entry(result.chain).or_default();
-            chain.push(result.failed || result.recovered);
+            let build = match result.failed || result.recovered {
+                true if crowds.contains(&(result.run, test)) => Build::Apart,
+                true => Build::Flaky,
+                false => Build::Passed,
+            };
+            chain.push((result.failed, build));
         }
-        chains.extend(by_chain.into_values());
+        chains.extend(by_chain.values().map(|chain| classified(chain)));
     }
-    let mut text = "| Rule | Claims | Failed within 60 builds | Wrong, of judged | Judged | Builds, mean |\n\
-                    |---|--:|--:|--:|--:|--:|\n"
+    let mut text = "| Rule | Claims | Failed within 60 builds | Wrong by flaky failures, of judged | By all | Judged | Builds, mean |\n\
+                    |---|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     for rule in [
         Rule::Verify(CleanRuns::Builds),
@@ -169,10 +194,11 @@ pub(crate) fn real(history: &History) -> String {
         let share = |part: u32, all: u32| 100.0 * f64::from(part) / f64::from(all.max(1));
         let _ = writeln!(
             text,
-            "| {} | {} | {:.1} % | {:.1} % | {} | {} |",
+            "| {} | {} | {:.1} % | {:.1} % | {:.1} % | {} | {} |",
             rule.name(),
             claims.claims,
             share(claims.soon, claims.claims),
+            share(claims.wrong_flaky, claims.judged),
             share(claims.wrong, claims.judged),
             claims.judged,
             claims.runs / u64::from(claims.claims.max(1))
@@ -181,14 +207,28 @@ pub(crate) fn real(history: &History) -> String {
     text
 }
 
+/// The builds of a chain, each given with whether it failed at last. Three such in a row are a breakage.
+fn classified(chain: &[(bool, Build)]) -> Vec<Build> {
+    let in_a_row = chain.chunk_by(|one, next| one.0 && next.0);
+    let of_row = |row: &[(bool, Build)]| {
+        let is_breakage = row.len() >= BREAKAGE;
+        let builds = row
+            .iter()
+            .map(|(_, build)| if is_breakage { Build::Apart } else { *build });
+        builds.collect::<Vec<_>>()
+    };
+    in_a_row.flat_map(of_row).collect()
+}
+
 impl Claims {
-    fn add(&mut self, rule: Rule, failed: &[bool]) {
+    fn add(&mut self, rule: Rule, chain: &[Build]) {
+        let failed = |build: &Build| *build != Build::Passed;
         let before = usize::try_from(BEFORE).unwrap_or(0);
-        for (place, _) in failed.iter().enumerate().filter(|(_, failed)| **failed) {
-            let earlier = failed
+        for (place, _) in chain.iter().enumerate().filter(|(_, build)| failed(build)) {
+            let earlier = chain
                 .get((place + 1).saturating_sub(before)..=place)
                 .unwrap_or(&[]);
-            let failures = earlier.iter().filter(|failed| **failed).count();
+            let failures = earlier.iter().filter(|build| failed(build)).count();
             if failures < LEAST_FAILURES {
                 continue;
             }
@@ -196,22 +236,23 @@ impl Claims {
             let rate = estimate(count(failures), count(earlier.len()));
             let needed = rule.needed(rate);
             let needed_places = usize::try_from(needed).unwrap_or(usize::MAX);
-            let after = failed.get(place + 1..).unwrap_or(&[]);
+            let after = chain.get(place + 1..).unwrap_or(&[]);
             let (Some(clean), Some(rest)) = (after.get(..needed_places), after.get(needed_places..)) else {
                 continue;
             };
-            if clean.contains(&true) || rest.len() < SOON {
+            if clean.iter().any(failed) || rest.len() < SOON {
                 continue;
             }
             self.claims += 1;
             self.runs += u64::from(needed);
-            self.soon += u32::from(rest.iter().take(SOON).any(|failed| *failed));
+            self.soon += u32::from(rest.iter().take(SOON).any(failed));
             if rest.len() >= JUDGED.1 {
-                let judged: Vec<bool> = rest.iter().take(JUDGED.0).copied().collect();
-                let failures = judged.iter().filter(|failed| **failed).count();
+                let judged = rest.iter().take(JUDGED.0);
+                let of = |kind| f64::from(count(judged.clone().filter(|build| **build == kind).count()));
+                let (passed, flaky, apart) = (of(Build::Passed), of(Build::Flaky), of(Build::Apart));
                 self.judged += 1;
-                self.wrong +=
-                    u32::from(f64::from(count(failures)) > bound(rate) * f64::from(count(judged.len())));
+                self.wrong += u32::from(flaky + apart > bound(rate) * (passed + flaky + apart));
+                self.wrong_flaky += u32::from(flaky > bound(rate) * (passed + flaky));
             }
         }
     }
@@ -243,23 +284,26 @@ mod tests {
 
     #[test]
     fn a_claim_in_a_history_is_judged_by_what_follows() {
-        let mut failed = vec![false; 700];
-        failed[10] = true;
-        failed[20] = true;
-        let mut claims = Claims::default();
-        claims.add(Rule::InARow(30), &failed);
-        assert_eq!(
-            (claims.claims, claims.soon, claims.wrong, claims.judged),
-            (1, 0, 0, 1)
-        );
-        for place in (60..700).step_by(20) {
-            failed[place] = true;
-        }
-        let mut claims = Claims::default();
-        claims.add(Rule::InARow(30), &failed);
-        assert_eq!(
-            (claims.claims, claims.soon, claims.wrong, claims.judged),
-            (1, 1, 1, 1)
-        );
+        let claims = |later: &[usize]| {
+            let mut chain = vec![(false, Build::Passed); 700];
+            for place in [10, 20].iter().chain(later) {
+                chain[*place] = (true, Build::Flaky);
+            }
+            let mut claims = Claims::default();
+            claims.add(Rule::InARow(30), &classified(&chain));
+            [
+                claims.claims,
+                claims.soon,
+                claims.judged,
+                claims.wrong,
+                claims.wrong_flaky,
+            ]
+        };
+        assert_eq!(claims(&[]), [1, 0, 1, 0, 0]);
+        let isolated: Vec<usize> = (60..700).step_by(20).collect();
+        assert_eq!(claims(&isolated), [1, 1, 1, 1, 1]);
+        let breakage: Vec<usize> = (100..120).collect();
+        // The second claim follows the breakage.
+        assert_eq!(claims(&breakage), [2, 1, 2, 1, 0]);
     }
 }

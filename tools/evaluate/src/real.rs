@@ -156,7 +156,7 @@ fn truth(results: &[TestResult], is_crowd: impl Fn(&TestResult) -> bool) -> Opti
 }
 
 /// The failures of runs with at least `crowd` new failures, by the run's index and the test.
-fn crowds(history: &History, crowd: u32) -> BTreeSet<(usize, u32)> {
+pub(crate) fn crowds(history: &History, crowd: u32) -> BTreeSet<(usize, u32)> {
     let mut order: Vec<usize> = (0..history.runs.len()).collect();
     order.sort_by_key(|run| {
         history
