@@ -124,14 +124,12 @@ pub fn verify<J: Repeat>(
         return Ok(session.not_provable("the budget ended before the first run of the command did"));
     };
     session.add(&end, session.mode == RunMode::InSuite);
-    let RunEnd::Reported(report) = end else {
-        return Err(NotVerified::NoTest(plan.test.name.clone()));
+    let report = match end {
+        RunEnd::Reported(report) if session.last.is_some() => report,
+        RunEnd::Reported(_) | RunEnd::Unreported | RunEnd::TimedOut => {
+            return Err(NotVerified::NoTest(plan.test.name.clone()));
+        }
     };
-    match session.last {
-        None => return Err(NotVerified::NoTest(plan.test.name.clone())),
-        Some(Result::Skipped) => return Ok(session.not_provable(SKIPPED)),
-        Some(Result::Passed { .. } | Result::Failed(_)) => {}
-    }
     let selector = match (session.mode, plan.runner) {
         (RunMode::InSuite, _) => None,
         (mode, None) => return Err(NotVerified::NoRunner(mode.as_str())),
@@ -150,11 +148,6 @@ pub fn verify<J: Repeat>(
             return Ok(session.ended());
         };
         session.add(&end, true);
-        match session.last {
-            None => return Ok(session.not_provable(NO_RESULT)),
-            Some(Result::Skipped) => return Ok(session.not_provable(SKIPPED)),
-            Some(Result::Passed { .. } | Result::Failed(_)) => {}
-        }
     }
 }
 
@@ -275,15 +268,15 @@ impl<'a> Session<'a> {
 
     /// The answer, if more repetitions cannot change it.
     fn verified(&self) -> Option<Verified> {
-        if let Some(failure) = self.failure() {
-            let is_known = self.plan.known.has_error(failure);
-            let outcome = match is_known {
-                true => FixOutcome::StillFlaky,
-                false => FixOutcome::Differs,
-            };
-            return Some(self.answer(outcome, None));
+        match &self.last {
+            None => Some(self.not_provable(NO_RESULT)),
+            Some(Result::Skipped) => Some(self.not_provable(SKIPPED)),
+            Some(Result::Failed(failure)) if self.plan.known.has_error(failure) => {
+                Some(self.answer(FixOutcome::StillFlaky, None))
+            }
+            Some(Result::Failed(_)) => Some(self.answer(FixOutcome::Differs, None)),
+            Some(Result::Passed { .. }) => (self.runs >= self.needed()).then(|| self.ended()),
         }
-        (self.runs >= self.needed()).then(|| self.ended())
     }
 
     /// The answer after the last repetition, none of which failed.
