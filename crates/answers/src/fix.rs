@@ -355,3 +355,44 @@ fn same_error(
         .collect();
     Ok(titles.len() < 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::revision::RevisionOrigin;
+
+    use super::*;
+
+    fn run(suite: Option<&str>, status: AttemptStatus, ms: u64) -> Occurrence {
+        Occurrence {
+            run_id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
+            run_number: 1,
+            branch: None,
+            tested_revision: None,
+            commit_sha: None,
+            suite: suite.map(str::to_owned),
+            started_at: Timestamp::from_unix_ms(0),
+            status,
+            duration_ms: Some(ms),
+            attempts: 1,
+            wasted_ms: 0,
+            lost_ms: None,
+            any_failed_attempt: false,
+            revision: RevisionOrigin::default(),
+        }
+    }
+
+    #[test]
+    fn the_usual_duration_is_the_median_of_the_slowest_suite() {
+        let passes = |suite, durations: &[u64]| -> Vec<Occurrence> {
+            let each = durations.iter();
+            each.map(|ms| run(suite, AttemptStatus::Passed, *ms)).collect()
+        };
+        let mut runs = passes(None, &[10, 11, 12, 900, 13]);
+        assert_eq!(usual_ms(&runs), Some(12));
+        runs.extend(passes(Some("windows"), &[50, 60, 70]));
+        runs.push(run(Some("windows"), AttemptStatus::Failed, 5_000));
+        runs.push(run(Some("macos"), AttemptStatus::Failed, 5_000));
+        assert_eq!(usual_ms(&runs), Some(60));
+        assert_eq!(usual_ms(&[]), None);
+    }
+}
