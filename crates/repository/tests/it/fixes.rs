@@ -32,7 +32,7 @@ fn new_fix(test: &str, revision: &str) -> NewFix {
 fn fixes(world: &World, test: &str) -> Vec<StoredFix> {
     match world.store.fixes(&world.project, &any_file(test)).unwrap() {
         TestLookup::Found(fixes) => fixes,
-        other => panic!("{other:?}"),
+        other @ (TestLookup::Missing | TestLookup::Ambiguous(_)) => panic!("{other:?}"),
     }
 }
 
