@@ -16,6 +16,8 @@ const ASSAY: &[Group] = &[
             "quarantine",
             "split",
             "culprit",
+            "verify",
+            "proof",
             "uploads",
             "owners",
             "renames",

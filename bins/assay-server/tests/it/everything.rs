@@ -81,7 +81,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
 /// Fields that depend on the request's time are removed.
 fn without_times(mut value: Value) -> Value {
     if let Value::Object(fields) = &mut value {
-        for name in ["from", "to", "now", "before"] {
+        for name in ["from", "to", "now", "before", "redMs", "crc32"] {
             fields.remove(name);
         }
         for field in fields.values_mut() {

@@ -128,7 +128,9 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
                     }
                 });
                 assert!(answer.starts_with("HTTP/1.1 400 "), "{body:?}: {answer:?}");
-                assert!(answer.contains("chunked transfer coding"), "{body:?}: {answer}");
+                // The end of a connection may be seen before the broken chunk.
+                let is_named = answer.contains("chunked transfer coding");
+                assert!(closes || is_named, "{body:?}: {answer}");
             });
         }
         scope.spawn(|| {
