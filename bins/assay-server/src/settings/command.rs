@@ -50,9 +50,10 @@ pub(crate) fn shortened(is_all: bool) -> Command {
         .arg(all)
 }
 
-/// Whether few installations set an option: the limits of uploads and the sizes of pools.
+/// Whether few installations set an option: the limits of uploads, the sizes of pools, and the file of providers.
 fn is_rare(id: &str) -> bool {
-    heading(id) == Some("Uploads") || ["pool_size", "workers", "answer_memory_mib"].contains(&id)
+    heading(id) == Some("Uploads")
+        || ["pool_size", "workers", "answer_memory_mib", "identity_file"].contains(&id)
 }
 
 /// The heading of an argument in the help.

@@ -72,6 +72,9 @@ struct ProposeArgs {
 /// An entry counts until the end of its day, which is at most 30 days ahead. Without the file the check passes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Example:
+  assay excuse check
+
 Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
 struct FileArgs {
     /// The checkout; without it the repository of the current folder
@@ -81,6 +84,9 @@ struct FileArgs {
 
 /// Print the entries of .assay/excused.toml
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  assay excuse list")]
 struct ListArgs {
     /// The checkout; without it the repository of the current folder
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]

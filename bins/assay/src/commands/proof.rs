@@ -24,7 +24,7 @@ Examples:
 
 Exit status of check: 0 the same verdict, 1 a number differs or was changed, and its place is on standard error.";
 
-/// Write a verdict with all that it depends on as one file, or check such a file
+/// Write a verdict with its inputs to a file, or check such a file
 ///
 /// The file has the runs of the window, the main constants of the engine, and the answer. It has no key, no text of an error and
 /// no name of another test.
