@@ -22,6 +22,7 @@ pub(crate) enum TrustCommand {
     /// Let the jobs of a repository send reports to a project
     ///
     /// `assay run` and `assay upload` find the token of the job by themselves. Several trusts of a project add up.
+    #[command(override_usage = "assay-admin trust add [OPTIONS] --project P --issuer URL --repository ID")]
     #[command(after_help = "\
 Examples:
   GitHub Actions; `gh api repos/acme/storefront --jq .id` prints the id:

@@ -51,6 +51,9 @@ pub(crate) struct ProofArgs {
 #[derive(Debug, Subcommand)]
 enum ProofCommand {
     /// Compute the verdict of a file again, without a server and a network
+    #[command(after_help = "\
+Example:
+  assay proof check proof.json")]
     Check {
         /// The file
         #[arg(value_name = "FILE")]
