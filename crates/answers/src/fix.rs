@@ -219,15 +219,10 @@ fn counted(window: &History, variant: &str, test: TestOrdinal) -> VariantRate {
         .runs
         .iter()
         .filter(|run| *run.run.variant == *variant && run.ran(test));
-    let failed = |run: &assay_domain::observation::RunObservations| {
-        run.failures
-            .binary_search_by_key(&test, |failure| failure.test)
-            .is_ok()
-    };
     let (mut runs, mut failures) = (0_u32, 0_u32);
     for run in here {
         runs = runs.saturating_add(1);
-        failures = failures.saturating_add(u32::from(failed(run)));
+        failures = failures.saturating_add(u32::from(run.failure(test).is_some()));
     }
     VariantRate {
         variant: variant.to_owned(),

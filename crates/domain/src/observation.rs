@@ -231,11 +231,15 @@ impl RunObservations {
         failed.map(|failure| failure.test).collect()
     }
 
+    /// The failure of a test; none without a failed attempt.
+    pub fn failure(&self, test: TestOrdinal) -> Option<&Failure> {
+        let place = self.failures.binary_search_by_key(&test, |failure| failure.test);
+        self.failures.get(place.ok()?)
+    }
+
     /// Whether the test failed in the end. A test that passed on retry did not.
     pub fn failed(&self, test: TestOrdinal) -> bool {
-        let place = self.failures.binary_search_by_key(&test, |failure| failure.test);
-        let failure = place.ok().and_then(|place| self.failures.get(place));
-        failure.is_some_and(|failure| !failure.recovered)
+        self.failure(test).is_some_and(|failure| !failure.recovered)
     }
 
     /// Adds a test that is not in the run yet, in any order.

@@ -110,8 +110,7 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     if run.skipped.contains(test) {
         return Some(Outcome::Skipped);
     }
-    let failure = run.failures.binary_search_by_key(&test, |failure| failure.test);
-    Some(match failure.ok().and_then(|index| run.failures.get(index)) {
+    Some(match run.failure(test) {
         Some(failure) if failure.recovered => Outcome::Recovered,
         Some(_) => Outcome::Failed,
         None => Outcome::Passed,
