@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use assay_domain::{recording::ReplacedResults, run::Counts};
+use assay_domain::{recording::ReplacedResults, run::Counts, shell};
 use serde::Serialize;
 
 pub use crate::table::table;
@@ -56,7 +56,7 @@ pub fn shell_word(name: &str) -> String {
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
         name.to_owned()
     } else {
-        format!("'{}'", name.replace('\'', "'\\''"))
+        shell::quoted(name)
     }
 }
 

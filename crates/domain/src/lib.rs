@@ -41,6 +41,7 @@ pub mod run;
 mod schema;
 pub mod set_up;
 pub mod settings;
+pub mod shell;
 pub mod signature;
 pub mod stable_name;
 pub mod store;

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use assay_domain::shell;
+
 use crate::demo::{Demo, Rerun};
 
 /// Sample requests to the first project: each question with its path.
@@ -63,7 +65,7 @@ pub(crate) fn greeting(demo: &Demo, urls: &BaseUrls) -> String {
     }
     text += &format!(
         "\nMessages about what changes, as a chat would get them:\n\n  tail -f {}\n",
-        shell_quoted(&demo.messages)
+        shell::quoted(&demo.messages.display().to_string())
     );
     if let Some(operators) = operators {
         text += &format!("\nReference: {operators}/docs\n");
@@ -92,16 +94,11 @@ fn rerun_command(rerun: &Rerun, key: &str, address: &str) -> String {
     text
 }
 
-/// A path as one word of a shell.
-fn shell_quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
-}
-
 /// The argument of `curl -F` that sends a file, quoted for curl and for a shell.
 fn form_file(field: &str, path: &Path) -> String {
     let path = path.display().to_string();
     let for_curl = path.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("'{field}=@\"{}\"'", for_curl.replace('\'', "'\\''"))
+    shell::quoted(&format!("{field}=@\"{for_curl}\""))
 }
 
 /// Sample requests to the read API.

@@ -9,6 +9,7 @@ use assay_domain::{
     owners::OwnerFilter,
     page::PerPage,
     project::Project,
+    shell,
     test::{FileSelector, TestSelector},
     verdict::{FlakySort, VerdictStatus},
 };
@@ -108,8 +109,8 @@ fn with_status(
         .collect();
     let command = format!(
         "assay verify --project {} --test {} -- YOUR TEST COMMAND",
-        quoted(&project.name),
-        quoted(&status.test.name)
+        shell::quoted(&project.name),
+        shell::quoted(&status.test.name)
     );
     Ok(draft
         .fact("test", status.test.name)
@@ -121,11 +122,6 @@ fn with_status(
         .fact("command", command)
         .fact("rules", RULES)
         .entries("fixes", status.fixes.iter().map(fix).collect()))
-}
-
-/// A word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn fix(watched: &WatchedFix) -> Value {

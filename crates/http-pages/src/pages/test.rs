@@ -14,6 +14,7 @@ use assay_domain::{
     outcomes::{Outcome, variant_name},
     project::Project,
     run::{Run, SomeTests},
+    shell,
     signature::TestSignature,
     store::in_snapshot,
     test::{TestLookup, TestName, TestSelector},
@@ -173,7 +174,7 @@ fn verdict(
             details {
                 summary { "Recompute" }
                 p { "The runs, the constants and the answer as one file, which is computed again without this server:" }
-                pre { "assay proof --project " (project) " --test " (shell_word(&history.test.name)) " > proof.json\nassay proof check proof.json" }
+                pre { "assay proof --project " (project) " --test " (shell::quoted(&history.test.name)) " > proof.json\nassay proof check proof.json" }
             }
         }
         @if !verdict.failing_on.is_empty() {
@@ -259,11 +260,6 @@ fn outcome(occurrence: &Occurrence) -> Outcome {
     } else {
         Outcome::Passed
     }
-}
-
-/// A word of a shell.
-fn shell_word(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// The reported fixes, and what the stable branch shows of them.
