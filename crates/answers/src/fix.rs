@@ -149,10 +149,8 @@ pub fn fix_status(
         .filter_map(failed_in)
         .min()
         .unwrap_or(RunMode::InSuite);
-    let mut fixes = Vec::with_capacity(stored.len());
-    for fix in stored {
-        fixes.push(watched(store, project, &history, fix, rates.rate)?);
-    }
+    let fixes = stored.into_iter().map(|fix| watched(&history, fix, rates.rate));
+    let fixes = with_errors(store, project, &history.test, fixes.collect())?;
     let largest_rate = rates.rate.map(bound);
     let errors = errors.into_iter().take(MOST_ERRORS).map(|error| KnownError {
         fingerprint: error.fingerprint,
@@ -261,14 +259,12 @@ fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
     by_suite.into_values().filter_map(median).max()
 }
 
-/// A fix with what the stable branch shows of it.
+/// A fix with what the stable branch shows of it, and the failures before and after it, which may have another error.
 fn watched(
-    store: &dyn Store,
-    project: &Project,
     history: &TestHistory,
     fix: StoredFix,
     rate: Option<f64>,
-) -> Result<WatchedFix, StoreError> {
+) -> (WatchedFix, Option<[&Occurrence; 2]>) {
     let bound = bound(fix.rate_before.or(rate).unwrap_or_default());
     let runs_needed = CleanRuns::Builds.needed(bound);
     let claims = |fix: &StoredFix| fix.check.is_none_or(|check| check.outcome == FixOutcome::Proved);
@@ -280,34 +276,55 @@ fn watched(
         fix,
     };
     if !claims(&watched.fix) {
-        return Ok(watched);
+        return (watched, None);
     }
     let (before, since) = around(history, &watched.fix.revision);
     if since.is_empty() {
         watched.state = FixState::Waiting;
-        return Ok(watched);
+        return (watched, None);
     }
     let failed_on: BTreeSet<Option<&str>> = failures(&before).map(|run| run.suite.as_deref()).collect();
     let counts = |run: &&&Occurrence| failed_on.is_empty() || failed_on.contains(&run.suite.as_deref());
     let since: Vec<&Occurrence> = since.iter().filter(counts).copied().collect();
     let clean = since.iter().take_while(|run| !run.any_failed_attempt);
     watched.clean_runs = u32::try_from(clean.count()).unwrap_or(u32::MAX);
-    let Some(failure) = failures(&since).next() else {
-        watched.state = match watched.clean_runs >= runs_needed {
-            true => FixState::Held,
-            false => FixState::Watching,
-        };
-        return Ok(watched);
+    let failure = failures(&since).next();
+    watched.failed_run = failure.map(|failure| failure.run_id);
+    watched.state = match (watched.clean_runs >= runs_needed, failure) {
+        (true, _) => FixState::Held,
+        (false, Some(_)) => FixState::DidNotHold,
+        (false, None) => FixState::Watching,
     };
-    watched.failed_run = Some(failure.run_id);
-    watched.state = match failures(&before).last() {
-        Some(earlier) if !same_error(store, project, &history.test, [earlier, failure])? => {
-            FixState::FailsDifferently
+    let both = failures(&before).last().zip(failure).map(<[_; 2]>::from);
+    (watched, both)
+}
+
+/// The fixes, of which those whose two failures have different errors fail differently. A failure without a text agrees
+/// with any.
+fn with_errors(
+    store: &dyn Store,
+    project: &Project,
+    test: &TestName,
+    fixes: Vec<(WatchedFix, Option<[&Occurrence; 2]>)>,
+) -> Result<Vec<WatchedFix>, StoreError> {
+    let failed = fixes.iter().filter_map(|(_, both)| *both).flatten();
+    let asked: Vec<_> = failed.map(|run| (run.run_id, test.clone())).collect();
+    let errors = store.last_errors(project, &asked)?;
+    let mut of_fixes = errors.chunks(2);
+    let compared = |(mut watched, both): (WatchedFix, Option<_>)| {
+        // A fix may change values in the text, so the same title is enough.
+        let titles: BTreeSet<String> = both
+            .and_then(|_: [&Occurrence; 2]| of_fixes.next())
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|errors| Some(Fingerprinter.classify(errors)?.title))
+            .collect();
+        if titles.len() == 2 {
+            watched.state = FixState::FailsDifferently;
         }
-        _ if watched.clean_runs >= runs_needed => FixState::Held,
-        _ => FixState::DidNotHold,
+        watched
     };
-    Ok(watched)
+    Ok(fixes.into_iter().map(compared).collect())
 }
 
 /// The runs of the stable branch before the first one of this commit, and those from it on, oldest first, without skips.
@@ -335,22 +352,6 @@ fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence>
     runs.iter().copied().filter(|run| run.any_failed_attempt)
 }
 
-/// Whether two failed runs have the same error. A failure without a text agrees with any.
-fn same_error(
-    store: &dyn Store,
-    project: &Project,
-    test: &TestName,
-    runs: [&Occurrence; 2],
-) -> Result<bool, StoreError> {
-    let errors = store.last_errors(project, &runs.map(|run| (run.run_id, test.clone())))?;
-    // A fix may change values in the text, so the same title is enough.
-    let titles: BTreeSet<String> = errors
-        .iter()
-        .filter_map(|errors| Some(Fingerprinter.classify(errors)?.title))
-        .collect();
-    Ok(titles.len() < 2)
-}
-
 #[cfg(test)]
 mod tests {
     use assay_domain::revision::RevisionOrigin;
@@ -374,6 +375,58 @@ mod tests {
             any_failed_attempt: false,
             revision: RevisionOrigin::default(),
         }
+    }
+
+    /// A history of the stable branch, oldest first: the commit, the suite, and whether an attempt failed.
+    fn history(runs: &[(&str, Option<&str>, bool)]) -> TestHistory {
+        let of = |(commit, suite, failed): &(&str, Option<&str>, bool)| Occurrence {
+            branch: Some("main".to_owned()),
+            commit_sha: Some((*commit).to_owned()),
+            any_failed_attempt: *failed,
+            ..run(*suite, AttemptStatus::Passed, 1)
+        };
+        TestHistory {
+            test: TestName {
+                name: "pays".to_owned(),
+                file_path: None,
+            },
+            written_name: None,
+            stable_branch: "main".to_owned(),
+            occurrences: runs.iter().rev().map(of).collect(),
+            rest: None,
+        }
+    }
+
+    #[test]
+    fn the_stable_branch_since_the_commit_shows_whether_a_fix_holds() {
+        let fix = StoredFix {
+            stored_at: Timestamp::from_unix_ms(0),
+            revision: "c0ffee1".to_owned(),
+            rate_before: Some(0.5),
+            check: None,
+        };
+        let shown = |runs: &[(&str, Option<&str>, bool)]| {
+            let history = history(runs);
+            let (shown, both) = watched(&history, fix.clone(), None);
+            (shown.state, shown.clean_runs, both.is_some())
+        };
+        let needed = usize::try_from(watched(&history(&[]), fix.clone(), None).0.runs_needed).unwrap();
+        let before = ("b0ffee1", None, true);
+        let (clean, failed) = (("c0ffee1abc", None, false), ("c0ffee1abc", None, true));
+        assert_eq!(shown(&[before]), (FixState::Waiting, 0, false));
+        assert_eq!(shown(&[before, clean, clean]), (FixState::Watching, 2, false));
+        assert_eq!(shown(&[before, clean, failed]), (FixState::DidNotHold, 1, true));
+        assert_eq!(shown(&[clean, failed]), (FixState::DidNotHold, 1, false));
+        // Where it never failed before, it proves nothing.
+        let elsewhere = ("c0ffee1abc", Some("windows"), false);
+        assert_eq!(shown(&[before, elsewhere, clean]), (FixState::Watching, 1, false));
+        let mut enough = vec![before];
+        enough.extend(vec![clean; needed]);
+        let held = u32::try_from(needed).unwrap();
+        assert_eq!(shown(&enough), (FixState::Held, held, false));
+        // A later failure may have another error, which is seen beside both.
+        enough.push(failed);
+        assert_eq!(shown(&enough), (FixState::Held, held, true));
     }
 
     #[test]
