@@ -7,10 +7,18 @@ use std::{
 };
 
 use actix_web::web::{self, Bytes, Payload};
+use assay_access::check::IngestGrant;
 use assay_http::{Holder, Problem, Share};
 use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
 
-use crate::{admit::too_long, app::AppState, error::IngestError, limits::PACE_INTERVAL, parts::PartHeads};
+use crate::{
+    admit::too_long,
+    app::{self, AppState},
+    error::IngestError,
+    limits::{DECISION_BYTES, PACE_INTERVAL},
+    parts::{PartHeads, Shape},
+};
 
 /// The size of the buffer, in bytes. A full buffer is written to the file. Every upload under way has one.
 const PIECE: usize = 64 << 10;
@@ -20,6 +28,29 @@ pub(crate) struct ReceivedBody {
     pub(crate) file: File,
     pub(crate) bytes: u64,
     _room: Share,
+}
+
+/// Receives a small JSON body, and passes it to `work` in the turn of the key's project, on a thread that may block.
+pub(crate) async fn with_json<T: DeserializeOwned, R: Send + 'static>(
+    app: &Arc<AppState>,
+    grant: IngestGrant,
+    shape: Shape,
+    payload: Payload,
+    body_is_read: impl FnOnce(),
+    work: impl FnOnce(&AppState, &IngestGrant, T) -> Result<R, IngestError> + Send + 'static,
+) -> Result<R, IngestError> {
+    let holder = app::holder(&grant);
+    let received = receive(app, holder, payload, DECISION_BYTES, None).await?;
+    body_is_read();
+    let (project, shared) = (grant.project, Arc::clone(app));
+    let work = move || {
+        let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
+        let value = serde_json::from_slice(&bytes).map_err(|error| IngestError::bad("the body", error))?;
+        work(&shared, &grant, value)
+    };
+    app.explanations
+        .run_after(project, holder.precedence, work)
+        .await?
 }
 
 /// Receives a body of at most `longest` bytes. Its time and the space of all bodies are bounded, too. A body with a part

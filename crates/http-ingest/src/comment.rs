@@ -8,13 +8,7 @@ use assay_answers::comment::{Comment, comment};
 use assay_domain::{decision::DecisionError, id::RunId, store::RecordError};
 use serde::Deserialize;
 
-use crate::{
-    app::{self, AppState},
-    body,
-    error::IngestError,
-    limits::DECISION_BYTES,
-    parts::Shape,
-};
+use crate::{app::AppState, body, error::IngestError, parts::Shape};
 
 /// The run whose commit a comment describes.
 #[derive(Debug, Deserialize)]
@@ -33,33 +27,21 @@ pub(crate) async fn compose(
     payload: Payload,
     body_is_read: impl FnOnce(),
 ) -> Result<Comment, IngestError> {
-    let holder = app::holder(&grant);
-    let received = body::receive(app, holder, payload, DECISION_BYTES, None).await?;
-    body_is_read();
-    let (project, reading) = (grant.project, Arc::clone(app));
-    let work = move || {
-        let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
-        let request: CommentRequest =
-            serde_json::from_slice(&bytes).map_err(|error| IngestError::bad("the body", error))?;
-        let now = (reading.clock)();
-        let project = reading
+    let work = |app: &AppState, grant: &IngestGrant, request: CommentRequest| {
+        let now = (app.clock)();
+        let project = app
             .keys
             .project_of_key(grant.project, now)?
             .ok_or(RecordError::NoProject(grant.project))?;
         let composed = comment(
-            &*reading.store,
-            &*reading.judge,
-            reading
-                .pages
-                .as_ref()
-                .filter(|pages| pages.is_reached_elsewhere()),
+            &*app.store,
+            &*app.judge,
+            app.pages.as_ref().filter(|pages| pages.is_reached_elsewhere()),
             &project,
             (request.run_id, grant.terms.pull_requests_only),
             now,
         )?;
         composed.ok_or_else(|| DecisionError::NoRun.into())
     };
-    app.explanations
-        .run_after(project, holder.precedence, work)
-        .await?
+    body::with_json(app, grant, shape, payload, body_is_read, work).await
 }

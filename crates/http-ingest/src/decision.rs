@@ -15,15 +15,7 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-use crate::{
-    answer::ProjectName,
-    app::{self, AppState},
-    body,
-    error::IngestError,
-    limits::DECISION_BYTES,
-    parts::Shape,
-    upload::status_of,
-};
+use crate::{answer::ProjectName, app::AppState, body, error::IngestError, parts::Shape, upload::status_of};
 
 /// The answer to a decision.
 #[derive(Debug, Serialize)]
@@ -61,37 +53,28 @@ pub(crate) async fn store(
     payload: Payload,
     body_is_read: impl FnOnce(),
 ) -> Result<(StatusCode, DecisionAnswer), IngestError> {
-    let holder = app::holder(&grant);
-    let received = body::receive(app, holder, payload, DECISION_BYTES, None).await?;
-    body_is_read();
-    let (project, storing) = (grant.project, Arc::clone(app));
-    let work = move || {
-        let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
-        let mut decision: GateDecision =
-            serde_json::from_slice(&bytes).map_err(|error| IngestError::bad("the body", error))?;
+    let work = |app: &AppState, grant: &IngestGrant, mut decision: GateDecision| {
         for excused in &mut decision.excused {
             excused.reason = plain(&excused.reason).into_owned();
         }
         decision
             .check()
             .map_err(|(field, rule)| IngestError::bad(field, rule))?;
-        let now = (storing.clock)();
+        let now = (app.clock)();
         let DecisionReceipt {
             run_id,
             run_number,
             effect,
-        } = storing
+        } = app
             .keys
             .record_decision(grant.project, &decision, grant.rules(), now)?;
         let answer = DecisionAnswer {
-            project: ProjectName::of(&grant),
+            project: ProjectName::of(grant),
             run_id,
             run_number,
             effect,
         };
         Ok((status_of(effect), answer))
     };
-    app.explanations
-        .run_after(project, holder.precedence, work)
-        .await?
+    body::with_json(app, grant, shape, payload, body_is_read, work).await
 }

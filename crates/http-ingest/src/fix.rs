@@ -7,14 +7,7 @@ use assay_access::check::IngestGrant;
 use assay_domain::fix::NewFix;
 use serde::Serialize;
 
-use crate::{
-    answer::ProjectName,
-    app::{self, AppState},
-    body,
-    error::IngestError,
-    limits::DECISION_BYTES,
-    parts::Shape,
-};
+use crate::{answer::ProjectName, app::AppState, body, error::IngestError, parts::Shape};
 
 /// The answer to a fix.
 #[derive(Debug, Serialize)]
@@ -31,23 +24,14 @@ pub(crate) async fn store(
     payload: Payload,
     body_is_read: impl FnOnce(),
 ) -> Result<FixAnswer, IngestError> {
-    let holder = app::holder(&grant);
-    let received = body::receive(app, holder, payload, DECISION_BYTES, None).await?;
-    body_is_read();
-    let (project, storing) = (grant.project, Arc::clone(app));
-    let work = move || {
-        let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
-        let fix: NewFix =
-            serde_json::from_slice(&bytes).map_err(|error| IngestError::bad("the body", error))?;
+    let work = |app: &AppState, grant: &IngestGrant, fix: NewFix| {
         fix.check_fields()
             .map_err(|(field, rule)| IngestError::bad(field, rule))?;
-        let now = (storing.clock)();
-        storing.keys.record_fix(grant.project, &fix, grant.rules(), now)?;
+        let now = (app.clock)();
+        app.keys.record_fix(grant.project, &fix, grant.rules(), now)?;
         Ok(FixAnswer {
-            project: ProjectName::of(&grant),
+            project: ProjectName::of(grant),
         })
     };
-    app.explanations
-        .run_after(project, holder.precedence, work)
-        .await?
+    body::with_json(app, grant, shape, payload, body_is_read, work).await
 }
