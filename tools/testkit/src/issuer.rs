@@ -73,7 +73,7 @@ pub enum Behaviour {
     ManyKeys,
     /// With keys for other purposes and algorithms only.
     OtherKeys,
-    /// With keys at a private address that nobody named.
+    /// With keys at a private address that `identity.toml` does not allow.
     PrivateKeys,
 }
 
@@ -92,7 +92,7 @@ struct State {
     stranger: EcdsaKeyPair,
     rsa: RsaKeyPair,
     behaviour: Behaviour,
-    /// The claims of the person whose browser asks; none if nobody has signed in.
+    /// The claims of the person who is signed in; none before a sign-in.
     person: Option<Value>,
     /// The requests of sign-in by their code.
     codes: HashMap<String, BTreeMap<String, String>>,
@@ -112,7 +112,7 @@ pub fn unix_s() -> i64 {
 }
 
 impl Issuer {
-    /// Starts it. It signs nobody in yet.
+    /// Starts it. No person is signed in yet.
     #[expect(
         clippy::new_without_default,
         reason = "a default value should not open a port"

@@ -153,7 +153,7 @@ fn tokens_of_others_are_refused() {
     assert_eq!(
         stranger.requests().len(),
         0,
-        "no connection to an issuer that nobody trusts"
+        "no connection to an issuer without a trust"
     );
 }
 
