@@ -76,7 +76,12 @@ impl NodeList {
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
-        self.open(tag.local_name().into_inner(), attributes);
+        let name = tag.local_name().into_inner();
+        // The library does not check names.
+        if name.contains(['"', '\'']) {
+            return Err(format!("{name} is no name"));
+        }
+        self.open(name, attributes);
         Ok(())
     }
 
