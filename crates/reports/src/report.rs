@@ -9,6 +9,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
+use crate::collect::Collector;
 pub use crate::format::{Format, UnknownFormat};
 
 /// A file of an import, as its bytes were read.
@@ -77,12 +78,16 @@ impl Report {
         self.tests.is_empty() && self.errors.is_empty()
     }
 
-    /// Marks the run as interrupted if one of its attempts was interrupted.
-    pub(crate) fn mark_interrupted_by_tests(&mut self) {
-        let mut attempts = self.tests.iter().flat_map(|test| &test.attempts);
-        if attempts.any(|attempt| attempt.status == AttemptStatus::Interrupted) {
-            self.state = RunState::Interrupted;
+    /// Takes the tests that were read. Their attempts extend the run's time. The run was interrupted if one of them was.
+    pub(crate) fn take_tests(&mut self, tests: Collector) {
+        let tests = tests.finish();
+        for attempt in tests.iter().flat_map(|test| &test.attempts) {
+            self.widen(attempt.started_at, attempt.duration_ms);
+            if attempt.status == AttemptStatus::Interrupted {
+                self.state = RunState::Interrupted;
+            }
         }
+        self.tests = tests;
     }
 
     /// Marks the run as interrupted and adds a warning, if the file was cut off in a `line`.

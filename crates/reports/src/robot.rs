@@ -185,13 +185,9 @@ impl<'a> Document<'a> for Run<'a> {
             if let Some(last) = attempts.last_mut() {
                 std::mem::take(&mut test.log).collected(input).give_to(last);
             }
-            for attempt in &attempts {
-                report.widen(attempt.started_at, attempt.duration_ms);
-            }
             tests.add(test.name(file), attempts);
         }
-        report.tests = tests.finish();
-        report.mark_interrupted_by_tests();
+        report.take_tests(tests);
         for (suite, message) in &self.broken {
             let message = format!("{suite}: {}", message.trim());
             report.errors.extend(input.error(Some(&message), None, None));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Node, Tag, Xml};
+use super::{Element, Node, Tag, Xml, append};
 use crate::{
     input::Input,
     limits, memory,
@@ -17,15 +17,24 @@ pub(crate) trait Document<'a>: Default {
     const ROOTS: &'static [&'static str];
     /// How deep its elements may nest.
     const DEPTH: usize = limits::DEPTH;
+    /// The elements that are read whole, such as results.
+    const WHOLE: &'static [&'static str] = &[];
+    /// The elements inside those that are kept.
+    const PARTS: &'static [&'static str] = &[];
 
-    /// Reads the beginning of an element in a parent, or of the root in "". Returns whether its contents are read.
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool;
+    /// Reads an element of [`Document::WHOLE`].
+    fn element(&mut self, _input: &Input<'a>, _element: Element<'a>) {}
 
-    /// Reads text directly inside an element.
-    fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>);
+    /// Reads the beginning of another element in a parent, or of the root in "". Returns whether its contents are read.
+    fn begin_element(&mut self, _tag: Tag<'a, '_>, _parent: &str) -> bool {
+        true
+    }
 
-    /// Reads the end of an element whose contents are read.
-    fn end_element(&mut self, name: &str, parent: &str);
+    /// Reads text directly inside such an element.
+    fn text(&mut self, _name: &str, _parent: &str, _text: Cow<'a, str>) {}
+
+    /// Reads the end of such an element whose contents are read.
+    fn end_element(&mut self, _name: &str, _parent: &str) {}
 
     /// The number of results that were read so far.
     fn results(&self) -> usize;
@@ -53,6 +62,8 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
     let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
     let mut document = D::default();
     let mut open: Vec<&str> = Vec::new();
+    // The element that is read whole, with the open elements inside it.
+    let mut whole: Vec<Element<'_>> = Vec::new();
     // How deep the walk is in an element whose contents are not read.
     let mut unread_depth = 0_usize;
     let mut roots = 0_usize;
@@ -70,7 +81,15 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
                     roots += 1;
                 }
                 memory::hold(ELEMENT);
-                if unread_depth > 0 || !document.begin_element(tag, innermost(&open)) {
+                let names = if whole.is_empty() { D::WHOLE } else { D::PARTS };
+                if unread_depth == 0 && names.contains(&tag.name) {
+                    let element = Element::of(tag);
+                    memory::charge(element.bytes());
+                    whole.push(element);
+                } else if unread_depth > 0
+                    || !whole.is_empty()
+                    || !document.begin_element(tag, innermost(&open))
+                {
                     unread_depth += 1;
                 } else {
                     open.push(tag.name);
@@ -78,12 +97,20 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
             }
             Node::Close if unread_depth > 0 => unread_depth -= 1,
             Node::Close => {
-                if let Some(closed) = open.pop() {
+                if let Some(element) = whole.pop() {
+                    match whole.last_mut() {
+                        Some(outer) => outer.elements.push(element),
+                        None => document.element(input, element),
+                    }
+                } else if let Some(closed) = open.pop() {
                     document.end_element(closed, innermost(&open));
                 }
             }
+            Node::Text(_) if unread_depth > 0 => {}
             Node::Text(text) => {
-                if let Some((name, outer)) = open.split_last().filter(|_| unread_depth == 0) {
+                if let Some(element) = whole.last_mut() {
+                    append(&mut element.text, text);
+                } else if let Some((name, outer)) = open.split_last() {
                     document.text(name, innermost(outer), text);
                 }
             }

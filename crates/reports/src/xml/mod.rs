@@ -5,6 +5,7 @@
 //! attributes in one pass. It accepts text that is not quite XML. A test compares it with a strict library's reader.
 
 mod document;
+mod element;
 mod markup;
 mod references;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use memchr::{memchr, memmem};
 use self::markup::{Beginning, other_markup_length};
 pub(crate) use self::{
     document::{Document, cut_before_first_test, hold_copies, read},
+    element::Element,
     references::{append, decode},
 };
 use crate::{input::Input, limits, report::ReadError};
