@@ -1,12 +1,9 @@
 //! Catch2's XML reporter (`-r xml`), versions 2 and 3.
 
-use assay_domain::{
-    attempt::{Attempt, ErrorDetail, Location},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, ErrorDetail, Location};
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     input::Input,
     limits, outcome,
@@ -50,10 +47,10 @@ impl<'a> Document<'a> for Run {
     }
 
     fn element(&mut self, input: &Input<'a>, test: Element<'a>) {
-        let name = TestName {
-            name: text::joined([test.value("name").trim()]),
-            file_path: input.stored_file(&test.value("filename")),
-        };
+        let name = named(
+            [test.value("name").trim()],
+            input.stored_file(&test.value("filename")),
+        );
         self.tests.add(name, vec![attempt(input, &test)]);
     }
 
@@ -101,7 +98,11 @@ fn add_faults(input: &Input<'_>, outer: &Element<'_>, errors: &mut Vec<ErrorDeta
 fn error(input: &Input<'_>, fault: &Element<'_>) -> Option<ErrorDetail> {
     // An exception may be that of an expression.
     let exceptions = fault.elements.iter().filter(|part| FAULTS.contains(&part.name));
-    let texts: String = [fault].into_iter().chain(exceptions).map(|part| &*part.text).collect();
+    let texts: String = [fault]
+        .into_iter()
+        .chain(exceptions)
+        .map(|part| &*part.text)
+        .collect();
     let macro_name = fault.value("type");
     let (original, expanded) = (fault.text_of("Original").trim(), fault.text_of("Expanded").trim());
     let expression = match (original, expanded) {

@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use flate2::read::ZlibDecoder;
 
 use crate::{
-    collect::{Collector, without_file},
+    collect::{Collector, named},
     failure,
     input::Input,
     junit, limits, outcome,
@@ -31,8 +31,14 @@ impl<'a> Document<'a> for Run {
     const FORMAT: &'static str = "CTest";
     const ROOTS: &'static [&'static str] = &["Site"];
     const WHOLE: &'static [&'static str] = &["StartTestTime", "EndTestTime", "Test"];
-    const PARTS: &'static [&'static str] =
-        &["Name", "Path", "Results", "NamedMeasurement", "Measurement", "Value"];
+    const PARTS: &'static [&'static str] = &[
+        "Name",
+        "Path",
+        "Results",
+        "NamedMeasurement",
+        "Measurement",
+        "Value",
+    ];
 
     fn element(&mut self, input: &Input<'a>, element: Element<'a>) {
         match element.name {
@@ -80,7 +86,7 @@ impl<'a> Test<'a> {
             "." => "",
             path => path.strip_prefix("./").unwrap_or(path),
         };
-        without_file(text::joined([folder, self.element.text_of("Name").trim()]))
+        named([folder, self.element.text_of("Name").trim()], None)
     }
 
     /// The value of a measurement; that of the output has no name.

@@ -126,12 +126,7 @@ impl Events for Run {
                 }
             }
             // The runner announces a retry before it starts it.
-            Some("print")
-                if event
-                    .message
-                    .as_deref()
-                    .is_some_and(|text| text.starts_with("Retry: ")) =>
-            {
+            Some("print") if event.message.or_empty().starts_with("Retry: ") => {
                 if let Some(test) = test_id.and_then(|id| self.running.get_mut(&id))
                     && test.attempts.len() < limits::ATTEMPTS
                 {
@@ -165,7 +160,7 @@ impl Events for Run {
             let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
             self.add(input, test, attempt);
         }
-        report.tests = self.tests.finish();
+        report.take_tests(self.tests);
         report.errors = self.errors;
         match self.success {
             None => report.state = RunState::Interrupted,
@@ -177,7 +172,7 @@ impl Events for Run {
 
 impl Run {
     fn finish_test(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
-        let reported = input.status(outcome::OTHERS, done.result.as_deref().unwrap_or_default());
+        let reported = input.status(outcome::OTHERS, done.result.or_empty());
         let status = if reported == AttemptStatus::Passed && done.skipped == Some(true) {
             AttemptStatus::Skipped
         } else {
@@ -216,7 +211,7 @@ impl Run {
             .zip(*done.time)
             .map(|(began_ms, end_ms)| end_ms - began_ms);
         let errors = std::mem::take(&mut test.errors);
-        let reason = test.metadata.skip_reason.as_deref().and_then(text::skip_reason);
+        let reason = text::skip_reason(test.metadata.skip_reason.or_empty());
         let attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None)
             .skipped_because(reason);
         self.add(input, test, attempt);
@@ -224,12 +219,10 @@ impl Run {
 
     fn add(&mut self, input: &Input<'_>, test: Test, last: Attempt) {
         let suite = test.suite_id.and_then(id).and_then(|id| self.suites.get(&id));
-        let platform = suite
-            .and_then(|suite| suite.platform.as_deref())
-            .unwrap_or_default();
+        let platform = suite.map_or("", |suite| suite.platform.or_empty());
         // Tests run on `vm` unless another platform is chosen.
         let browser = if platform == "vm" { "" } else { platform };
-        let path = suite.and_then(|suite| suite.path.as_deref()).unwrap_or_default();
+        let path = suite.map_or("", |suite| suite.path.or_empty());
         let browser_bytes = browser.len().saturating_mul(1 + test.attempts.len());
         let groups_bytes = self.groups_of(&test).map(str::len).sum::<usize>();
         if !memory::charge(browser_bytes.saturating_add(groups_bytes + path.len())) {
@@ -258,7 +251,7 @@ impl Run {
 
     /// Platform > groups > test. Every name begins with the name of the group around it.
     fn name_of(&self, test: &Test, browser: &str) -> String {
-        let full = test.name.as_deref().unwrap_or_default();
+        let full = test.name.or_empty();
         let mut parts = vec![browser];
         let mut outer_name = "";
         for group in self.groups_of(test) {
@@ -273,11 +266,7 @@ impl Run {
 impl Test {
     /// The runner reports the loading of a file as a test.
     fn is_loading(&self) -> bool {
-        self.group_ids.is_empty()
-            && self
-                .name
-                .as_deref()
-                .is_some_and(|name| name.starts_with("loading "))
+        self.group_ids.is_empty() && self.name.or_empty().starts_with("loading ")
     }
 }
 

@@ -265,11 +265,11 @@ impl<'a> Budget<'a> {
         if so_far.saturating_add(tests) <= limits::TESTS_OF_FILES {
             return Ok(());
         }
-        Err(ReadError::TooLarge {
-            file: file.name.clone(),
-            what: whole_import::TESTS,
-            limit: limits::TESTS_OF_FILES.to_string(),
-        })
+        Err(ReadError::too_large(
+            &file.name,
+            whole_import::TESTS,
+            limits::TESTS_OF_FILES,
+        ))
     }
 }
 
@@ -348,11 +348,8 @@ fn read_pieces(
         });
         match next_report {
             Some(_) if pieces.len() >= limits::DOCUMENTS => {
-                return Err(ReadError::TooLarge {
-                    file: file.name.clone(),
-                    what: "the number of reports in one file",
-                    limit: limits::DOCUMENTS.to_string(),
-                });
+                let what = "the number of reports in one file";
+                return Err(ReadError::too_large(&file.name, what, limits::DOCUMENTS));
             }
             Some(at) => input = input.rest_from(at),
             None => break,

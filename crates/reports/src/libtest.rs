@@ -10,13 +10,13 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::{Collector, without_file},
+    collect::{Collector, named},
     events::Events,
     failure,
     input::Input,
     json, limits, outcome,
     report::{Format, Report},
-    text, time,
+    text,
 };
 
 /// Reads one file.
@@ -91,7 +91,7 @@ impl Events for Run {
     fn finish(mut self, input: &Input<'_>) -> Report {
         self.close_suite();
         let mut report = Report::empty(Format::Libtest);
-        report.tests = self.tests.finish();
+        report.take_tests(self.tests);
         report.errors = self.errors;
         report.check_summary(input.name, self.has_failed, "failed");
         if self.interrupted {
@@ -133,24 +133,21 @@ impl Run {
 impl Event {
     fn test(&self, input: &Input<'_>, action: &str) -> (TestName, Vec<Attempt>) {
         let status = input.status(outcome::LIBTEST, action);
-        let errors = if status.is_failure() {
-            self.error(input).into_iter().collect()
-        } else {
-            Vec::new()
-        };
-        let duration = self
-            .exec_time
-            .and_then(|seconds| time::duration_ms(seconds * 1000.0));
-        let (test, retries) = parse_name(self.name.as_deref().unwrap_or_default());
+        let errors = self
+            .error(input)
+            .filter(|_| status.is_failure())
+            .into_iter()
+            .collect();
+        let (test, retries) = parse_name(self.name.or_empty());
         let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
-        let last = failure::attempt(status, errors, duration, None)
-            .skipped_because(self.message.as_deref().and_then(text::skip_reason));
+        let last = failure::attempt(status, errors, self.exec_time.seconds_ms(), None)
+            .skipped_because(text::skip_reason(self.message.or_empty()));
         (test, earlier.chain([last]).collect())
     }
 
     /// The error of a failed test.
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
-        let output = self.stdout.as_deref().unwrap_or_default();
+        let output = self.stdout.or_empty();
         let panic = text::plain(panic_in(output));
         let message = self.message.as_deref().unwrap_or(&panic);
         let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
@@ -169,7 +166,7 @@ fn parse_name(name: &str) -> (TestName, usize) {
         Some((name, number)) => (name, number.parse().unwrap_or(1_usize)),
         None => (name, 1),
     };
-    let test = without_file(text::joined([binary, name]));
+    let test = named([binary, name], None);
     (test, attempt.saturating_sub(1).min(limits::COUNTED_ATTEMPTS))
 }
 

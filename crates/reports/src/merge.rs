@@ -66,11 +66,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     }
     if tests.len().max(whole.tests.len()) > limits::TESTS {
         let limit = format!("{} tests", limits::TESTS);
-        return Err(ReadError::TooLarge {
-            file,
-            what: "the number of tests",
-            limit,
-        });
+        return Err(ReadError::too_large(&file, "the number of tests", limit));
     }
     if !is_single {
         whole.tests = tests.finish();

@@ -90,7 +90,8 @@ impl<'a> Document<'a> for Run {
             if let Some(suite) = suite {
                 suite.has_cases = true;
             }
-            self.tests.add(test(input, &element), vec![attempt(input, &element)]);
+            self.tests
+                .add(test(input, &element), vec![attempt(input, &element)]);
         } else if let Some(suite) = suite.filter(|suite| suite.failed || element.name == "failure") {
             // The reason is the cause of an assembly that did not load.
             suite.error = error(input, &element);
@@ -160,7 +161,7 @@ fn test(input: &Input<'_>, case: &Element<'_>) -> LocatedTest {
         Some((full.get(..dot)?, full.get(dot + 1..)?))
     };
     let (class, name) = parts.or_else(cut).unwrap_or(("", full));
-    LocatedTest::of_class(input, class, text::joined(names::class_and_name(class, name)))
+    LocatedTest::of_class(input, class, names::class_and_name(class, name))
 }
 
 fn attempt(input: &Input<'_>, case: &Element<'_>) -> Attempt {
@@ -197,7 +198,10 @@ fn attempt(input: &Input<'_>, case: &Element<'_>) -> Attempt {
     };
     let errors = own.iter().filter_map(|failure| error(input, failure)).collect();
     let duration = case.attribute("duration").unwrap_or_else(|| case.value("time"));
-    let (duration, start) = (input.seconds_to_ms(&duration), input.time(&case.value("start-time")));
+    let (duration, start) = (
+        input.seconds_to_ms(&duration),
+        input.time(&case.value("start-time")),
+    );
     let reason = case.element("reason");
     let reason = reason.and_then(|reason| text::skip_reason(reason.text_of("message")));
     failure::attempt(status, errors, duration, start).skipped_because(reason)

@@ -185,6 +185,15 @@ pub(crate) mod whole_import {
 }
 
 impl ReadError {
+    /// The error of a part of a file that exceeds a limit.
+    pub(crate) fn too_large(file: &str, what: &'static str, limit: impl ToString) -> Self {
+        Self::TooLarge {
+            file: file.to_owned(),
+            what,
+            limit: limit.to_string(),
+        }
+    }
+
     /// Whether all files of the import together exceed a limit. The error has the file at which that was found.
     pub(crate) fn is_of_whole_import(&self) -> bool {
         let of_whole_import = [

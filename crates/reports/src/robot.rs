@@ -13,7 +13,7 @@ use log::{Log, Message};
 use regex::Regex;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     input::Input,
     limits, memory, outcome,
@@ -213,10 +213,7 @@ impl<'a> Run<'a> {
 
 impl Test<'_> {
     fn name(&self, file: Option<String>) -> TestName {
-        TestName {
-            name: text::joined([&*self.suite.lead, &*self.name]),
-            file_path: file,
-        }
+        named([&*self.suite.lead, &*self.name], file)
     }
 
     /// The attempts: the last one, and those that `rebot --merge` put into its message.

@@ -11,13 +11,13 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::{Collector, without_file},
+    collect::{Collector, named},
     events::Events,
     failure, hooks,
     input::Input,
     json, limits, outcome,
     report::{Format, Report},
-    text, time,
+    text,
 };
 
 /// Reads one file.
@@ -132,10 +132,10 @@ impl Events for Run {
         let is_interrupted = self.open_runs > 0 || !self.has_ended || !unended.is_empty();
         for (id, running) in unended {
             let attempt = failure::attempt(AttemptStatus::Interrupted, running.errors, None, running.began);
-            self.tests.add(self.named(&id), vec![attempt]);
+            self.tests.add(self.function(&id), vec![attempt]);
         }
         let mut report = Report::empty(Format::Swift);
-        report.tests = self.tests.finish();
+        report.take_tests(self.tests);
         report.errors = self.errors;
         report.widen(self.began, None);
         report.widen(self.latest, None);
@@ -149,7 +149,7 @@ impl Events for Run {
 
 impl Run {
     fn happened(&mut self, input: &Input<'_>, kind: &str, event: &Payload) {
-        let id = event.test_id.as_deref().unwrap_or_default();
+        let id = event.test_id.or_empty();
         let is_function = self.functions.contains_key(id);
         self.began = self.began.or_else(|| event.time());
         self.latest = event.time().or(self.latest);
@@ -178,12 +178,12 @@ impl Run {
                 let reason = reason.and_then(|text| Some(text.split_once(" skipped: ")?.1.trim_matches('"')));
                 let attempt = failure::attempt(AttemptStatus::Skipped, Vec::new(), None, event.time())
                     .skipped_because(reason.and_then(text::skip_reason));
-                self.tests.add(self.named(id), vec![attempt]);
+                self.tests.add(self.function(id), vec![attempt]);
             }
             "testEnded" if is_function => {
                 let running = self.running.remove(id).unwrap_or_default();
                 let attempt = running.ended(input, event);
-                self.tests.add(self.named(id), vec![attempt]);
+                self.tests.add(self.function(id), vec![attempt]);
             }
             _ => {}
         }
@@ -206,11 +206,11 @@ impl Run {
         }
     }
 
-    fn named(&self, id: &str) -> TestName {
+    fn function(&self, id: &str) -> TestName {
         self.functions
             .get(id)
             .cloned()
-            .unwrap_or_else(|| without_file(text::joined([id])))
+            .unwrap_or_else(|| named([id], None))
     }
 }
 
@@ -235,7 +235,7 @@ impl Payload {
     /// The test of a function. The id is `Module.Suite/function()/File.swift:3:2`; a test's class in JUnit XML is
     /// `Module.Suite`.
     fn test(&self, input: &Input<'_>) -> TestName {
-        let id = self.id.as_deref().unwrap_or_default();
+        let id = self.id.or_empty();
         let name = self.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(id);
         let class = id.rsplit_once(name).map_or("", |(class, _)| class);
         let class = class.trim_end_matches(['/', '.']).replace('/', ".");
@@ -243,14 +243,11 @@ impl Payload {
             .source_location
             .as_ref()
             .and_then(|location| location.file(input));
-        TestName {
-            name: text::joined([&*class, name]),
-            file_path: file,
-        }
+        named([&*class, name], file)
     }
 
     fn time(&self) -> Option<Timestamp> {
-        time::from_epoch((*self.instant.since1970)?)
+        self.instant.since1970.time()
     }
 
     fn symbol(&self) -> Option<&str> {
@@ -263,11 +260,9 @@ impl Payload {
             .iter()
             .filter_map(|message| message.text.as_deref())
             .collect();
-        let message = texts.join("\n");
-        let message = if message.is_empty() {
-            "an issue without a text"
-        } else {
-            &message
+        let message = match texts.join("\n") {
+            empty if empty.is_empty() => "an issue without a text".to_owned(),
+            message => message,
         };
         let location = self.issue.source_location.as_ref();
         let location = location.and_then(|location| {
@@ -278,7 +273,7 @@ impl Payload {
             })
         });
         input
-            .error(Some(message), None, None)
+            .error(Some(&message), None, None)
             .map(|error| ErrorDetail { location, ..error })
     }
 }

@@ -46,8 +46,14 @@ impl<'a> Document<'a> for Run<'a> {
     const FORMAT: &'static str = "TestNG";
     const ROOTS: &'static [&'static str] = &["testng-results"];
     const WHOLE: &'static [&'static str] = &["test-method"];
-    const PARTS: &'static [&'static str] =
-        &["params", "param", "value", "exception", "message", "full-stacktrace"];
+    const PARTS: &'static [&'static str] = &[
+        "params",
+        "param",
+        "value",
+        "exception",
+        "message",
+        "full-stacktrace",
+    ];
 
     fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match tag.name {
@@ -202,7 +208,7 @@ impl Method<'_> {
             true => "",
             false => &*self.test,
         };
-        LocatedTest::of_class(input, &self.class, text::joined([prefix, &*self.class, name]))
+        LocatedTest::of_class(input, &self.class, [prefix, &*self.class, name])
     }
 
     fn attempt(&self, input: &Input<'_>, status: AttemptStatus) -> Attempt {
@@ -218,7 +224,13 @@ impl Method<'_> {
         } else {
             status
         };
-        let duration = self.element.value("duration-ms").trim().parse().ok().and_then(time::duration_ms);
+        let duration = self
+            .element
+            .value("duration-ms")
+            .trim()
+            .parse()
+            .ok()
+            .and_then(time::duration_ms);
         failure::as_reported(status, errors, duration, input.time(&self.started_at))
             .skipped_because(text::skip_reason(self.text_of("message")))
     }

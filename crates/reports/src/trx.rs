@@ -36,8 +36,13 @@ pub(crate) struct Run<'a> {
 impl<'a> Document<'a> for Run<'a> {
     const FORMAT: &'static str = "TRX";
     const ROOTS: &'static [&'static str] = &["TestRun"];
-    const WHOLE: &'static [&'static str] =
-        &["Times", "Deployment", "UnitTestResult", "UnitTest", "ResultSummary"];
+    const WHOLE: &'static [&'static str] = &[
+        "Times",
+        "Deployment",
+        "UnitTestResult",
+        "UnitTest",
+        "ResultSummary",
+    ];
     const PARTS: &'static [&'static str] = &[
         "Output",
         "StdOut",
@@ -69,7 +74,8 @@ impl<'a> Document<'a> for Run<'a> {
             }
             "UnitTest" => {
                 if let Some(method) = element.element("TestMethod") {
-                    self.classes.insert(element.value("id"), method.value("className"));
+                    self.classes
+                        .insert(element.value("id"), method.value("className"));
                 }
             }
             _ => self.summary = element,
@@ -91,14 +97,16 @@ impl<'a> Document<'a> for Run<'a> {
             let name = result.value("testName");
             let retried = retries::numbered(&name).filter(|(name, _)| failed.contains(*name));
             let name = retried.map_or(&*name, |(name, _)| name);
-            let class = self.classes.get(&result.value("testId")).map_or("", |class| &**class);
+            let class = self
+                .classes
+                .get(&result.value("testId"))
+                .map_or("", |class| &**class);
             if !memory::charge(class.len()) {
                 break;
             }
             // `Shop.OrderTests, Shop.Tests, Version=1.0.0.0`
             let class = class.split(',').next().unwrap_or_default().trim();
-            let name = text::joined(names::class_and_name(class, name));
-            let test = LocatedTest::of_class(input, class, name);
+            let test = LocatedTest::of_class(input, class, names::class_and_name(class, name));
             let attempts = vec![attempt(input, result, &self.folder)];
             tests.add_or_join(test, attempts, |_, earlier, mut attempts| {
                 if retried.is_none() || !retries::failed(earlier) {
@@ -130,8 +138,8 @@ impl<'a> Document<'a> for Run<'a> {
             ["failed", "error", "timeout"].iter().filter_map(count).sum()
         });
         report.check_header(input.name, counted);
-        let ended_well = outcome.is_empty()
-            || outcome::status(outcome::TRX, &outcome) == Some(AttemptStatus::Passed);
+        let ended_well =
+            outcome.is_empty() || outcome::status(outcome::TRX, &outcome) == Some(AttemptStatus::Passed);
         report.check_summary(input.name, !ended_well, &outcome);
         report
     }
@@ -142,7 +150,11 @@ impl<'a> Run<'a> {
     /// them failed.
     fn add_result(&mut self, mut result: Element<'a>) -> bool {
         let failed = has_failed(&result);
-        let Some(inner) = result.elements.iter_mut().find(|part| part.name == "InnerResults") else {
+        let Some(inner) = result
+            .elements
+            .iter_mut()
+            .find(|part| part.name == "InnerResults")
+        else {
             self.results.push(result);
             return failed;
         };
@@ -175,8 +187,8 @@ fn attempt(input: &Input<'_>, result: &Element<'_>, run_folder: &str) -> Attempt
     let errors = error.into_iter().filter(|_| status.is_failure()).collect();
     let duration = duration_ms(&result.value("duration"));
     let start = input.time(&result.value("startTime"));
-    let mut attempt = failure::as_reported(status, errors, duration, start)
-        .skipped_because(text::skip_reason(message));
+    let mut attempt =
+        failure::as_reported(status, errors, duration, start).skipped_because(text::skip_reason(message));
     let mut collected = Collected::default();
     let folder = result.value("relativeResultsDirectory");
     for file in parts("ResultFile") {

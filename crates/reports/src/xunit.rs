@@ -61,7 +61,7 @@ impl<'a> Document<'a> for Run {
         }
         let (kind, name) = (element.value("type"), element.value("name"));
         if kind == "test-class-cleanup" {
-            let test = LocatedTest::of_class(input, &name, text::joined([&*name, set_up::TEAR_DOWN]));
+            let test = LocatedTest::of_class(input, &name, [&*name, set_up::TEAR_DOWN]);
             let errors = error.iter().cloned().collect();
             self.tests.add(
                 test,
@@ -100,7 +100,7 @@ fn test(input: &Input<'_>, test: &Element<'_>) -> LocatedTest {
         Some(without_class) => [&*class, without_class],
         None => names::class_and_name(&class, &name),
     };
-    LocatedTest::of_class(input, &class, text::joined(parts))
+    LocatedTest::of_class(input, &class, parts)
 }
 
 fn error(input: &Input<'_>, failure: &Element<'_>) -> Option<ErrorDetail> {

@@ -20,7 +20,7 @@ pub(crate) use self::{
     test::{is_goexit, is_timeout},
 };
 use crate::{
-    collect::{Collector, without_file},
+    collect::{Collector, named},
     failure as failures,
     input::Input,
     limits, memory,
@@ -127,11 +127,11 @@ impl GoReader {
             self.tests += tests;
         }
         if self.tests.max(self.packages.len()) > limits::TESTS {
-            return Err(ReadError::TooLarge {
-                file: input.name.to_owned(),
-                what: "the number of tests",
-                limit: limits::TESTS.to_string(),
-            });
+            return Err(ReadError::too_large(
+                input.name,
+                "the number of tests",
+                limits::TESTS,
+            ));
         }
         Ok(())
     }
@@ -184,14 +184,14 @@ impl GoReader {
                 // A package that runs and fails without a failed test fails in TestMain.
                 if failure.build.is_none() {
                     let errors = self.errors.last().cloned().into_iter().collect();
-                    let set_up = without_file(text::joined([package.name(), set_up::NAME]));
+                    let set_up = named([package.name(), set_up::NAME], None);
                     let attempt = failures::attempt(AttemptStatus::Failed, errors, None, None);
                     tests.add(set_up, vec![attempt]);
                 }
             }
             let (name, executed) = package.finish(input, is_rerun);
             for (test, executions) in executed {
-                let test = without_file(text::joined([&*name, &*test]));
+                let test = named([&*name, &*test], None);
                 for execution in executions {
                     tests.add(test.clone(), execution);
                 }

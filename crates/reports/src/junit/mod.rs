@@ -369,7 +369,9 @@ impl<'a> JunitReader<'a> {
                 self.count_failures(failures);
                 if failed {
                     let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
-                    self.tests.add_hook_of_suite(&name, &test.test, &execution);
+                    let details = execution.iter().flat_map(|attempt| attempt.errors.clone());
+                    let (tests, file) = (&mut self.tests.tests, test.test.file_path.as_deref());
+                    hooks::add_to_suite(tests, &mut Vec::new(), &name, file, details.collect());
                     self.push_error(&name, execution);
                 }
                 return Ok(());
@@ -382,7 +384,7 @@ impl<'a> JunitReader<'a> {
         }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         if is_hook {
-            self.tests.add_hook(test, execution);
+            hooks::add_to_test(&mut self.tests.tests, test, execution);
         } else {
             self.tests.add(dialect, suite, &self.case, test, execution);
         }
@@ -400,7 +402,7 @@ impl<'a> JunitReader<'a> {
             } else {
                 self.push_error(&set_up.name, attempts.clone());
             }
-            self.tests.add_set_up(set_up.test, attempts);
+            self.tests.tests.add(set_up.test, attempts);
         }
     }
 
@@ -462,7 +464,7 @@ impl<'a> JunitReader<'a> {
         report.widen(report.started_at, self.whole_ms);
         let counted = self.header.shown.saturating_add(self.header.missing);
         let missing = missing_failures(self.input.name, counted, self.header.shown);
-        report.errors.extend(missing.filter(|_| !self.cut_off));
+        report.errors.extend(missing);
         report.tests = self.tests.finish();
         if self.cut_off && report.is_without_results() {
             return Err(cut_before_first_test(&self.input, self.xml.line(), FORMAT));

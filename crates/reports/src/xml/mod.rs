@@ -199,11 +199,12 @@ impl<'a> Xml<'a> {
         self.at = beginning.end;
         self.open.push(self.name);
         if self.open.len() > self.depth {
-            return Err(ReadError::TooLarge {
-                file: self.input.name.to_owned(),
-                what: "the nesting of elements",
-                limit: format!("{} levels (line {})", self.depth, self.line()),
-            });
+            let limit = format!("{} levels (line {})", self.depth, self.line());
+            return Err(ReadError::too_large(
+                self.input.name,
+                "the nesting of elements",
+                limit,
+            ));
         }
         Ok(Node::Open)
     }
