@@ -1,15 +1,17 @@
 //! Catch2's XML reporter (`-r xml`), versions 2 and 3.
 
-use assay_domain::attempt::{Attempt, ErrorDetail, Location};
+use assay_domain::attempt::{Attempt, ErrorDetail};
 
 use crate::{
     collect::{Collector, named},
     failure,
     input::Input,
-    limits, outcome,
+    limits,
+    location::at_line,
+    outcome,
     report::{Format, Report},
     text,
-    xml::{Document, Element, Tag},
+    xml::{Document, Element, Part, Tag},
 };
 
 /// Reads one file.
@@ -24,7 +26,8 @@ pub(crate) struct Run {
 const FAULTS: &[&str] = &["Expression", "Exception", "FatalErrorCondition", "Failure"];
 
 impl<'a> Document<'a> for Run {
-    const FORMAT: &'static str = "Catch2";
+    const FORMAT: Format = Format::Catch2;
+    const NAME: &'static str = "Catch2";
     const ROOTS: &'static [&'static str] = &["Catch2TestRun", "Catch"];
     const WHOLE: &'static [&'static str] = &["TestCase"];
     const PARTS: &'static [&'static str] = &[
@@ -39,14 +42,23 @@ impl<'a> Document<'a> for Run {
         "OverallResult",
     ];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
+    fn part(tag: &Tag<'a, '_>, _parent: &Element<'a>) -> Part {
+        // With `--success` the passed assertions are listed, too.
+        let is_passed = tag.name == "Expression" && tag.value("success") == "true";
+        match Self::PARTS.contains(&tag.name) && !is_passed {
+            true => Part::Kept,
+            false => Part::LeftOut,
+        }
+    }
+
+    fn begin(&mut self, _input: &Input<'a>, _report: &mut Report, tag: Tag<'a, '_>, _parent: &str) -> bool {
         if matches!(tag.name, "OverallResults" | "OverallResultsCases") {
             self.has_failed |= !matches!(&*tag.value("failures"), "" | "0");
         }
         true
     }
 
-    fn element(&mut self, input: &Input<'a>, test: Element<'a>) {
+    fn element(&mut self, input: &Input<'a>, _report: &mut Report, test: Element<'a>) {
         let name = named(
             [test.value("name").trim()],
             input.stored_file(&test.value("filename")),
@@ -58,11 +70,9 @@ impl<'a> Document<'a> for Run {
         self.tests.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Catch2);
+    fn finish(self, input: &Input<'a>, report: &mut Report) {
         report.take_tests(self.tests);
         report.check_summary(input.name, self.has_failed, "failed");
-        report
     }
 }
 
@@ -85,11 +95,9 @@ fn attempt(input: &Input<'_>, test: &Element<'_>) -> Attempt {
 /// Adds the errors of a test case and of its sections.
 fn add_faults(input: &Input<'_>, outer: &Element<'_>, errors: &mut Vec<ErrorDetail>) {
     for part in &outer.elements {
-        // With `--success` the passed assertions are listed, too.
-        let is_fault = FAULTS.contains(&part.name) && part.value("success") != "true";
         if part.name == "Section" {
             add_faults(input, part, errors);
-        } else if is_fault && errors.len() <= limits::ERRORS {
+        } else if FAULTS.contains(&part.name) && errors.len() <= limits::ERRORS {
             errors.extend(error(input, part));
         }
     }
@@ -113,11 +121,8 @@ fn error(input: &Input<'_>, fault: &Element<'_>) -> Option<ErrorDetail> {
         (original, expanded) => format!("{macro_name}( {original} )\nwith expansion:\n{expanded}"),
     };
     let message = [&*expression, texts.trim()].join("\n");
-    let location = input.stored_file(&fault.value("filename")).map(|file| Location {
-        file,
-        line: fault.value("line").trim().parse().ok(),
-        column: None,
-    });
+    let file = input.stored_file(&fault.value("filename"));
+    let location = file.map(|file| at_line(file, fault.value("line").trim().parse().ok()));
     let error = input.error(Some(message.trim()), None, None)?;
     Some(ErrorDetail { location, ..error })
 }

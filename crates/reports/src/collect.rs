@@ -184,7 +184,7 @@ impl Collector {
     pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
         let tests = (0..).zip(self.tests).map(|(index, (test, first))| {
             let mut attempts = match self.more.remove(&index) {
-                Some(more) => in_order(first, more.all),
+                Some(more) => in_order([first].into_iter().chain(more.all).collect()),
                 None => Executions::from(first),
             };
             attempts.keep_last(limits::ATTEMPTS);
@@ -244,10 +244,9 @@ fn keep_newest(attempts: &mut Vec<Attempt>) {
     }
 }
 
-/// All executions. Those of one outcome are ordered by their start, or by their order in the report if it has no
+/// All executions, the worst one last. Those of one outcome are ordered by their start, or as they were if they have no
 /// starts.
-fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Executions<Attempt> {
-    let mut all: Vec<Vec<Attempt>> = [first].into_iter().chain(more).collect();
+pub(crate) fn in_order(mut all: Vec<Vec<Attempt>>) -> Executions<Attempt> {
     sort(&mut all);
     let mut executions = Executions::with_capacity(all.iter().map(Vec::len).sum());
     for execution in all {

@@ -22,13 +22,12 @@ use crate::{
 /// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run {
-    start: String,
-    end: String,
     tests: Collector,
 }
 
 impl<'a> Document<'a> for Run {
-    const FORMAT: &'static str = "CTest";
+    const FORMAT: Format = Format::Ctest;
+    const NAME: &'static str = "CTest";
     const ROOTS: &'static [&'static str] = &["Site"];
     const WHOLE: &'static [&'static str] = &["StartTestTime", "EndTestTime", "Test"];
     const PARTS: &'static [&'static str] = &[
@@ -40,10 +39,9 @@ impl<'a> Document<'a> for Run {
         "Value",
     ];
 
-    fn element(&mut self, input: &Input<'a>, element: Element<'a>) {
+    fn element(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
         match element.name {
-            "StartTestTime" => self.start = element.text.into_owned(),
-            "EndTestTime" => self.end = element.text.into_owned(),
+            "StartTestTime" | "EndTestTime" => report.widen(input.time(&element.text), None),
             // The list of tests has elements of the same name without a status.
             _ => {
                 if let Some(status) = element.attribute("Status") {
@@ -58,12 +56,8 @@ impl<'a> Document<'a> for Run {
         self.tests.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Ctest);
-        report.widen(input.time(&self.start), None);
-        report.widen(input.time(&self.end), None);
+    fn finish(self, _input: &Input<'a>, report: &mut Report) {
         report.take_tests(self.tests);
-        report
     }
 }
 

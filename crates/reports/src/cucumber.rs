@@ -55,7 +55,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             input.name
         ));
     }
-    report.mark_cut_off(parsed.cut_at);
+    report.mark_cut_off(input.name, parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -386,15 +386,16 @@ impl Step {
     fn errors<'s>(&'s self, input: &'s Input<'_>) -> impl Iterator<Item = ErrorDetail> + 's {
         self.outcomes().filter_map(|outcome| {
             let step = || format!("{}{}", self.keyword.or_empty(), self.name.or_empty());
+            let failed = outcome::status(outcome::CUCUMBER, outcome.status());
             match outcome.status() {
-                "failed" | "error" | "hook_error" | "cleanup_error" => {
-                    input.error_of_stack(outcome.error_message().unwrap_or_default(), None)
-                }
                 "undefined" => input.error(Some(&format!("Undefined step: {}", step())), None, None),
                 "ambiguous" => {
                     let message = outcome.error_message();
                     let bare = format!("Ambiguous step: {}", step());
                     input.error(Some(message.unwrap_or(&bare)), None, None)
+                }
+                _ if failed.is_some_and(AttemptStatus::is_failure) => {
+                    input.error_of_stack(outcome.error_message().unwrap_or_default(), None)
                 }
                 _ => None,
             }

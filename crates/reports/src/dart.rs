@@ -28,7 +28,6 @@ pub(crate) struct Run {
     groups: HashMap<u64, String>,
     running: HashMap<u64, Test>,
     tests: Collector,
-    errors: Vec<ErrorDetail>,
     success: Option<bool>,
 }
 
@@ -96,11 +95,12 @@ struct Metadata {
 }
 
 impl Events for Run {
-    type Event = Event;
+    type Event<'e> = Event;
 
-    const FORMAT: &'static str = "dart test JSON";
+    const FORMAT: Format = Format::Dart;
+    const NAME: &'static str = "dart test JSON";
 
-    fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
+    fn event(&mut self, input: &Input<'_>, report: &mut Report, event: Event) -> bool {
         let test_id = event.test_id.and_then(id);
         match event.kind.as_deref() {
             Some("suite") => {
@@ -138,7 +138,7 @@ impl Events for Run {
             Some("testDone") => {
                 let test = test_id.and_then(|id| self.running.remove(&id));
                 if let Some(test) = test {
-                    self.finish_test(input, test, &event);
+                    self.finish_test(input, report, test, &event);
                 }
             }
             Some("done") => self.success = event.success.or(Some(false)),
@@ -152,8 +152,7 @@ impl Events for Run {
         self.tests.len().max(self.running.len())
     }
 
-    fn finish(mut self, input: &Input<'_>) -> Report {
-        let mut report = Report::empty(Format::Dart);
+    fn finish(mut self, input: &Input<'_>, report: &mut Report) {
         let mut running: Vec<(u64, Test)> = std::mem::take(&mut self.running).into_iter().collect();
         running.sort_unstable_by_key(|(id, _)| *id);
         for (_, test) in running.into_iter().filter(|(_, test)| !test.is_loading()) {
@@ -161,17 +160,15 @@ impl Events for Run {
             self.add(input, test, attempt);
         }
         report.take_tests(self.tests);
-        report.errors = self.errors;
         match self.success {
             None => report.state = RunState::Interrupted,
             Some(success) => report.check_summary(input.name, !success, "success: false"),
         }
-        report
     }
 }
 
 impl Run {
-    fn finish_test(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
+    fn finish_test(&mut self, input: &Input<'_>, report: &mut Report, mut test: Test, done: &Event) {
         let reported = input.status(outcome::OTHERS, done.result.or_empty());
         let status = if reported == AttemptStatus::Passed && done.skipped == Some(true) {
             AttemptStatus::Skipped
@@ -186,7 +183,7 @@ impl Run {
         };
         if done.hidden == Some(true) || test.is_loading() || kind.is_some() {
             // An entry that is not a test counts only if it failed.
-            if status.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
+            if status.is_failure() && report.errors.len() < limits::REPORT_ERRORS {
                 let errors = std::mem::take(&mut test.errors);
                 if let Some(kind) = kind {
                     let attempt = failure::attempt(status, errors.clone(), None, None);
@@ -202,7 +199,7 @@ impl Run {
                     self.add(input, named, attempt);
                 }
                 let errors = errors.into_iter().map(|error| failure::error_of(&name, error));
-                self.errors.extend(errors);
+                report.errors.extend(errors);
             }
             return;
         }

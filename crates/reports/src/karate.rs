@@ -1,6 +1,6 @@
 //! Karate's own reports: one file per feature (`*.karate-json.txt`), and a summary of all features.
 
-use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail, Location};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 use serde::Deserialize;
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
+    location::at_line,
     memory, outcome,
     report::{Format, ReadError, Report},
     text,
@@ -60,7 +61,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         tests.add(file.test(cucumber::numbered(name, "", example)), vec![attempt]);
     }
     report.take_tests(tests);
-    report.mark_cut_off(parsed.cut_at);
+    report.mark_cut_off(input.name, parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -181,11 +182,8 @@ impl Scenario {
             .error(self.error.as_deref().or_else(of_step), None, None)
             .map(|error| {
                 let line = failed_step.and_then(|step| *step.step.line);
-                let location = file.zip(line).map(|(file, line)| Location {
-                    file: file.to_owned(),
-                    line: Some(line),
-                    column: None,
-                });
+                let location = file.zip(line);
+                let location = location.map(|(file, line)| at_line(file.to_owned(), Some(line)));
                 ErrorDetail {
                     location: location.or(error.location),
                     ..error

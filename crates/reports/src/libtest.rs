@@ -31,8 +31,6 @@ pub(crate) struct Run {
     running: Vec<String>,
     /// The tests of the suite that ended.
     ended: HashSet<String, foldhash::fast::RandomState>,
-    errors: Vec<ErrorDetail>,
-    interrupted: bool,
 }
 
 /// An event.
@@ -50,14 +48,15 @@ pub(crate) struct Event {
 }
 
 impl Events for Run {
-    type Event = Event;
+    type Event<'e> = Event;
 
-    const FORMAT: &'static str = "libtest JSON";
+    const FORMAT: Format = Format::Libtest;
+    const NAME: &'static str = "libtest JSON";
 
-    fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
+    fn event(&mut self, input: &Input<'_>, report: &mut Report, event: Event) -> bool {
         match (event.kind.as_deref(), event.event.as_deref()) {
             (Some("suite"), Some("started")) => {
-                self.close_suite();
+                self.close_suite(report);
                 self.in_suite = true;
             }
             (Some("suite"), Some(result)) => {
@@ -88,26 +87,20 @@ impl Events for Run {
         self.tests.len()
     }
 
-    fn finish(mut self, input: &Input<'_>) -> Report {
-        self.close_suite();
-        let mut report = Report::empty(Format::Libtest);
+    fn finish(mut self, input: &Input<'_>, report: &mut Report) {
+        self.close_suite(report);
         report.take_tests(self.tests);
-        report.errors = self.errors;
         report.check_summary(input.name, self.has_failed, "failed");
-        if self.interrupted {
-            report.state = RunState::Interrupted;
-        }
-        report
     }
 }
 
 impl Run {
     /// Closes a suite that has no end event: one of its running tests ended the program.
-    fn close_suite(&mut self) {
+    fn close_suite(&mut self, report: &mut Report) {
         if !std::mem::take(&mut self.in_suite) {
             return;
         }
-        self.interrupted = true;
+        report.state = RunState::Interrupted;
         let running: Vec<String> = std::mem::take(&mut self.running)
             .into_iter()
             .filter(|name| !self.ended.contains(name))
@@ -118,13 +111,14 @@ impl Run {
             let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
             self.tests.add(test, vec![attempt]);
         }
-        if self.errors.len() < limits::REPORT_ERRORS {
+        if report.errors.len() < limits::REPORT_ERRORS {
             let list: Vec<&str> = running.iter().take(limits::ERRORS).map(String::as_str).collect();
             let message = format!(
                 "A test program ended before its tests did. These were running: {}",
                 list.join(", ")
             );
-            self.errors
+            report
+                .errors
                 .extend(text::message(&message).map(failure::error_saying));
         }
     }

@@ -16,8 +16,6 @@ use crate::{
 /// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run {
-    started_at: String,
-    finished_at: String,
     /// The result of the whole run.
     result: String,
     /// The failures and errors that the header counts.
@@ -25,8 +23,6 @@ pub(crate) struct Run {
     /// The open suites.
     suites: Vec<Suite>,
     tests: Collector,
-    /// The errors of suites that failed outside of their tests.
-    errors: Vec<ErrorDetail>,
 }
 
 #[derive(Default)]
@@ -42,7 +38,8 @@ struct Suite {
 }
 
 impl<'a> Document<'a> for Run {
-    const FORMAT: &'static str = "NUnit";
+    const FORMAT: Format = Format::Nunit;
+    const NAME: &'static str = "NUnit";
     const ROOTS: &'static [&'static str] = &["test-run", "test-results"];
     // In version 2 each level of a namespace takes two elements.
     const DEPTH: usize = 4 * limits::DEPTH;
@@ -56,16 +53,17 @@ impl<'a> Document<'a> for Run {
         "stack-trace",
     ];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
+    fn begin(&mut self, input: &Input<'a>, report: &mut Report, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match tag.name {
             "test-run" => {
-                self.started_at = tag.value("start-time").into_owned();
-                self.finished_at = tag.value("end-time").into_owned();
+                report.widen(input.time(&tag.value("start-time")), None);
+                report.widen(input.time(&tag.value("end-time")), None);
                 self.counted_failures = count(&tag.value("failed"));
                 self.result = tag.value("result").into_owned();
             }
             "test-results" => {
-                self.started_at = format!("{}T{}", tag.value("date"), tag.value("time"));
+                let start = format!("{}T{}", tag.value("date"), tag.value("time"));
+                report.widen(input.time(&start), None);
                 self.counted_failures = count(&tag.value("failures")) + count(&tag.value("errors"));
             }
             "test-suite" => {
@@ -84,7 +82,7 @@ impl<'a> Document<'a> for Run {
         true
     }
 
-    fn element(&mut self, input: &Input<'a>, element: Element<'a>) {
+    fn element(&mut self, input: &Input<'a>, _report: &mut Report, element: Element<'a>) {
         let suite = self.suites.last_mut();
         if element.name == "test-case" {
             if let Some(suite) = suite {
@@ -98,9 +96,9 @@ impl<'a> Document<'a> for Run {
         }
     }
 
-    fn end_element(&mut self, name: &str, _parent: &str) {
+    fn end(&mut self, report: &mut Report, name: &str, _parent: &str) {
         if name == "test-suite" {
-            self.close_suite();
+            self.close_suite(report);
         }
     }
 
@@ -108,15 +106,10 @@ impl<'a> Document<'a> for Run {
         self.tests.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Nunit);
-        report.widen(input.time(&self.started_at), None);
-        report.widen(input.time(&self.finished_at), None);
+    fn finish(self, input: &Input<'a>, report: &mut Report) {
         report.take_tests(self.tests);
-        report.errors = self.errors;
         report.check_header(input.name, Some(self.counted_failures));
         report.check_summary(input.name, FAILED.contains(&&*self.result), &self.result);
-        report
     }
 }
 
@@ -131,7 +124,7 @@ fn count(text: &str) -> f64 {
 impl Run {
     /// Keeps a suite's failure if no test has it: that of a tear-down, or of an assembly that did not load. A failed
     /// set-up also fails the suite's tests.
-    fn close_suite(&mut self) {
+    fn close_suite(&mut self, report: &mut Report) {
         let Some(suite) = self.suites.pop() else { return };
         if let Some(parent) = self.suites.last_mut() {
             parent.has_cases |= suite.has_cases || suite.failed;
@@ -139,8 +132,8 @@ impl Run {
         let without_cause = || failure::error_saying("failed without a test");
         let is_own = suite.site == "TearDown" || !suite.has_cases;
         let error = suite.error.or_else(|| suite.failed.then(without_cause));
-        if let Some(error) = error.filter(|_| is_own && self.errors.len() < limits::REPORT_ERRORS) {
-            self.errors.push(failure::error_of(&suite.name, error));
+        if let Some(error) = error.filter(|_| is_own && report.errors.len() < limits::REPORT_ERRORS) {
+            report.errors.push(failure::error_of(&suite.name, error));
         }
     }
 }

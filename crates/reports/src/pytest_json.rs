@@ -1,7 +1,7 @@
 //! The JSON reports of pytest-json-report.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
 };
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
+    location::at_line,
     outcome, paths,
     playwright::UNEXPECTED_PASS,
     report::{Format, Report},
@@ -189,12 +190,7 @@ impl Phase {
         error.location = error.location.or_else(|| {
             let crash = crash?;
             let file = input.stored_path(crash.path.as_deref()?);
-            let line = *crash.lineno;
-            (!paths::is_absolute(&file)).then_some(Location {
-                file,
-                line,
-                column: None,
-            })
+            (!paths::is_absolute(&file)).then(|| at_line(file, *crash.lineno))
         });
         Some(error)
     }

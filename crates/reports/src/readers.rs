@@ -21,10 +21,10 @@ pub(crate) type FirstReport = (Report, Option<String>, Option<usize>);
 pub(crate) fn read(format: Format, input: &Input<'_>) -> Result<FirstReport, ReadError> {
     match format {
         Format::Playwright => playwright::read(input).map(with_next),
-        Format::Junit => junit::read(input).map(plain),
+        Format::Junit => xml::<junit::Run<'_>>(input).map(plain),
         Format::Ctrf => read_json::<ctrf::File>(input).map(with_next),
         Format::Jest => read_json::<jest::Run>(input).map(with_next),
-        Format::Go => go::read(input).map(plain),
+        Format::Go => events::<go::Run>(input).map(plain),
         Format::Trx => xml::<trx::Run<'_>>(input).map(plain),
         Format::Allure => allure::read(input).map(with_history),
         Format::Testng => xml::<testng::Run<'_>>(input).map(plain),

@@ -32,6 +32,8 @@ pub struct Report {
     pub context: RunContext,
     /// The value in the report that all shards of its run share, such as CTRF's `runId`.
     pub run_key: Option<String>,
+    /// The machine or device on which the tests ran, if the report names it.
+    pub host: Option<String>,
     /// The shard in the report.
     pub shard: Option<ShardIndex>,
     /// The earliest start in the report.
@@ -57,6 +59,7 @@ impl Report {
             format,
             context: RunContext::default(),
             run_key: None,
+            host: None,
             shard: None,
             started_at: None,
             finished_at: None,
@@ -91,11 +94,11 @@ impl Report {
     }
 
     /// Marks the run as interrupted and adds a warning, if the file was cut off in a `line`.
-    pub(crate) fn mark_cut_off(&mut self, line: Option<usize>) {
+    pub(crate) fn mark_cut_off(&mut self, file: &str, line: Option<usize>) {
         if let Some(line) = line {
             self.state = RunState::Interrupted;
             self.warnings.push(format!(
-                "The report is cut off in line {line}; its complete results were read."
+                "{file}: cut off in line {line}; its complete results were read"
             ));
         }
     }

@@ -354,7 +354,7 @@ pub(crate) fn join_all(report: &mut Report) {
             attempts.append(&mut others.remove(pass));
         }
         others.push(attempts);
-        for execution in others.into_iter().filter(|attempts| !attempts.is_empty()) {
+        for execution in others {
             test.attempts.push(execution);
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
     test::TestName,
     timestamp::Timestamp,
@@ -15,7 +15,9 @@ use crate::{
     events::Events,
     failure, hooks,
     input::Input,
-    json, limits, outcome,
+    json, limits,
+    location::at_line,
+    outcome,
     report::{Format, Report},
     text,
 };
@@ -27,9 +29,6 @@ pub(crate) struct Run {
     functions: HashMap<String, TestName>,
     running: HashMap<String, Running>,
     tests: Collector,
-    errors: Vec<ErrorDetail>,
-    began: Option<Timestamp>,
-    latest: Option<Timestamp>,
     /// The runs that began and did not end.
     open_runs: usize,
     has_ended: bool,
@@ -103,18 +102,19 @@ struct Message {
 }
 
 impl Events for Run {
-    type Event = Record;
+    type Event<'e> = Record;
 
-    const FORMAT: &'static str = "Swift Testing JSON";
+    const FORMAT: Format = Format::Swift;
+    const NAME: &'static str = "Swift Testing JSON";
 
-    fn event(&mut self, input: &Input<'_>, record: Record) -> bool {
+    fn event(&mut self, input: &Input<'_>, report: &mut Report, record: Record) -> bool {
         let payload = record.payload;
         match (record.kind.as_deref(), payload.kind.as_deref()) {
             (Some("test"), Some("function")) => {
                 let id = payload.id.0.clone().unwrap_or_default();
                 self.functions.insert(id, payload.test(input));
             }
-            (Some("event"), Some(kind)) => self.happened(input, kind, &payload),
+            (Some("event"), Some(kind)) => self.happened(input, report, kind, &payload),
             // Suites, and records of later versions.
             (Some("test"), Some(_)) => {}
             _ => return false,
@@ -126,7 +126,7 @@ impl Events for Run {
         self.tests.len()
     }
 
-    fn finish(mut self, input: &Input<'_>) -> Report {
+    fn finish(mut self, input: &Input<'_>, report: &mut Report) {
         let mut unended: Vec<(String, Running)> = self.running.drain().collect();
         unended.sort_by(|(one, _), (other, _)| one.cmp(other));
         let is_interrupted = self.open_runs > 0 || !self.has_ended || !unended.is_empty();
@@ -134,25 +134,19 @@ impl Events for Run {
             let attempt = failure::attempt(AttemptStatus::Interrupted, running.errors, None, running.began);
             self.tests.add(self.function(&id), vec![attempt]);
         }
-        let mut report = Report::empty(Format::Swift);
         report.take_tests(self.tests);
-        report.errors = self.errors;
-        report.widen(self.began, None);
-        report.widen(self.latest, None);
         report.check_summary(input.name, self.has_failed, "failed");
         if is_interrupted {
             report.state = RunState::Interrupted;
         }
-        report
     }
 }
 
 impl Run {
-    fn happened(&mut self, input: &Input<'_>, kind: &str, event: &Payload) {
+    fn happened(&mut self, input: &Input<'_>, report: &mut Report, kind: &str, event: &Payload) {
         let id = event.test_id.or_empty();
         let is_function = self.functions.contains_key(id);
-        self.began = self.began.or_else(|| event.time());
-        self.latest = event.time().or(self.latest);
+        report.widen(event.time(), None);
         match kind {
             "runStarted" => self.open_runs += 1,
             "runEnded" => {
@@ -167,7 +161,7 @@ impl Run {
                 };
                 self.running.insert(id.to_owned(), running);
             }
-            "issueRecorded" => self.add_issue(input, id, event),
+            "issueRecorded" => self.add_issue(input, report, id, event),
             "testCancelled" => {
                 if let Some(running) = self.running.get_mut(id) {
                     running.is_cancelled = true;
@@ -189,7 +183,7 @@ impl Run {
         }
     }
 
-    fn add_issue(&mut self, input: &Input<'_>, id: &str, event: &Payload) {
+    fn add_issue(&mut self, input: &Input<'_>, report: &mut Report, id: &str, event: &Payload) {
         if event.issue.is_known == Some(true) || event.issue.is_failure == Some(false) {
             return;
         }
@@ -202,7 +196,7 @@ impl Run {
                 }
             }
             // An issue of a suite, or outside of all tests.
-            None => hooks::push_error(&mut self.errors, id, error.into_iter().collect()),
+            None => hooks::push_error(&mut report.errors, id, error.into_iter().collect()),
         }
     }
 
@@ -265,13 +259,7 @@ impl Payload {
             message => message,
         };
         let location = self.issue.source_location.as_ref();
-        let location = location.and_then(|location| {
-            Some(Location {
-                file: location.file(input)?,
-                line: *location.line,
-                column: None,
-            })
-        });
+        let location = location.and_then(|location| Some(at_line(location.file(input)?, *location.line)));
         input
             .error(Some(&message), None, None)
             .map(|error| ErrorDetail { location, ..error })

@@ -15,7 +15,7 @@ use crate::{
     limits, memory, outcome,
     report::{Format, Report},
     text, time,
-    xml::{Document, Element, Tag},
+    xml::{Document, Element, RESULT, Tag},
 };
 
 /// Reads one file.
@@ -43,7 +43,8 @@ struct Method<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    const FORMAT: &'static str = "TestNG";
+    const FORMAT: Format = Format::Testng;
+    const NAME: &'static str = "TestNG";
     const ROOTS: &'static [&'static str] = &["testng-results"];
     const WHOLE: &'static [&'static str] = &["test-method"];
     const PARTS: &'static [&'static str] = &[
@@ -55,7 +56,7 @@ impl<'a> Document<'a> for Run<'a> {
         "full-stacktrace",
     ];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
+    fn begin(&mut self, _input: &Input<'a>, _report: &mut Report, tag: Tag<'a, '_>, _parent: &str) -> bool {
         match tag.name {
             "testng-results" => self.counted_failures = tag.value("failed").trim().parse().ok(),
             "test" => self.test = Rc::from(tag.value("name")),
@@ -65,7 +66,8 @@ impl<'a> Document<'a> for Run<'a> {
         true
     }
 
-    fn element(&mut self, _input: &Input<'a>, element: Element<'a>) {
+    fn element(&mut self, _input: &Input<'a>, _report: &mut Report, element: Element<'a>) {
+        memory::hold(RESULT);
         memory::charge(self.test.len() + self.class.len());
         self.methods.push(Method {
             test: Rc::clone(&self.test),
@@ -82,8 +84,7 @@ impl<'a> Document<'a> for Run<'a> {
         self.methods.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Testng);
+    fn finish(self, input: &Input<'a>, report: &mut Report) {
         let mut groups: Vec<(LocatedTest, Vec<&Method<'_>>)> = Vec::new();
         let mut set_ups = Vec::new();
         let mut index_of_test: HashMap<LocatedTest, usize> = HashMap::new();
@@ -122,7 +123,6 @@ impl<'a> Document<'a> for Run<'a> {
         }
         report.tests = tests.finish();
         report.check_header(input.name, self.counted_failures);
-        report
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     limits, memory, outcome,
     report::{Format, Report},
     retries, text, time,
-    xml::{Document, Element},
+    xml::{Document, Element, RESULT},
 };
 
 /// Reads one file.
@@ -26,15 +26,14 @@ pub(crate) struct Run<'a> {
     results: Vec<Element<'a>>,
     /// The class of each test, by the test's id.
     classes: HashMap<Cow<'a, str>, Cow<'a, str>>,
-    started_at: Cow<'a, str>,
-    finished_at: Cow<'a, str>,
     summary: Element<'a>,
     /// The folder of the run, beside the report.
     folder: Cow<'a, str>,
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    const FORMAT: &'static str = "TRX";
+    const FORMAT: Format = Format::Trx;
+    const NAME: &'static str = "TRX";
     const ROOTS: &'static [&'static str] = &["TestRun"];
     const WHOLE: &'static [&'static str] = &[
         "Times",
@@ -62,11 +61,11 @@ impl<'a> Document<'a> for Run<'a> {
         "Text",
     ];
 
-    fn element(&mut self, _input: &Input<'a>, element: Element<'a>) {
+    fn element(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
         match element.name {
             "Times" => {
-                self.started_at = element.value("start");
-                self.finished_at = element.value("finish");
+                report.started_at = input.time(&element.value("start"));
+                report.finished_at = input.time(&element.value("finish"));
             }
             "Deployment" => self.folder = element.value("runDeploymentRoot"),
             "UnitTestResult" => {
@@ -86,7 +85,7 @@ impl<'a> Document<'a> for Run<'a> {
         self.results.len()
     }
 
-    fn finish(mut self, input: &Input<'a>) -> Report {
+    fn finish(mut self, input: &Input<'a>, report: &mut Report) {
         let mut tests = Collector::for_results(self.results.len());
         // The tool writes results in any order.
         self.results
@@ -116,12 +115,7 @@ impl<'a> Document<'a> for Run<'a> {
                 None
             });
         }
-        let mut report = Report {
-            started_at: input.time(&self.started_at),
-            finished_at: input.time(&self.finished_at),
-            tests: tests.finish(),
-            ..Report::empty(Format::Trx)
-        };
+        report.tests = tests.finish();
         let outcome = self.summary.value("outcome");
         for part in self.summary.descendants() {
             let is_failure = || outcome::status(outcome::TRX, &part.value("outcome"));
@@ -141,7 +135,6 @@ impl<'a> Document<'a> for Run<'a> {
         let ended_well =
             outcome.is_empty() || outcome::status(outcome::TRX, &outcome) == Some(AttemptStatus::Passed);
         report.check_summary(input.name, !ended_well, &outcome);
-        report
     }
 }
 
@@ -149,6 +142,7 @@ impl<'a> Run<'a> {
     /// Adds a result. A data-driven result contains others, and counts only if it failed by itself. Returns whether one of
     /// them failed.
     fn add_result(&mut self, mut result: Element<'a>) -> bool {
+        memory::hold(RESULT);
         let failed = has_failed(&result);
         let Some(inner) = result
             .elements

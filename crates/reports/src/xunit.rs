@@ -19,26 +19,23 @@ use crate::{
 /// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run {
-    /// The start of each assembly and its duration in seconds.
-    assemblies: Vec<(String, String)>,
     /// The failures and errors that the assemblies' headers count.
     counted_failures: f64,
     tests: Collector,
-    /// Errors outside of the tests.
-    errors: Vec<ErrorDetail>,
 }
 
 impl<'a> Document<'a> for Run {
-    const FORMAT: &'static str = "xUnit.net";
+    const FORMAT: Format = Format::Xunit;
+    const NAME: &'static str = "xUnit.net";
     const ROOTS: &'static [&'static str] = &["assemblies", "assembly"];
     const WHOLE: &'static [&'static str] = &["test", "error"];
     const PARTS: &'static [&'static str] = &["failure", "message", "stack-trace", "reason"];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
-        if tag.name == "assembly" && self.assemblies.len() < limits::TESTS {
+    fn begin(&mut self, input: &Input<'a>, report: &mut Report, tag: Tag<'a, '_>, _parent: &str) -> bool {
+        if tag.name == "assembly" {
             let start = format!("{}T{}", tag.value("run-date"), tag.value("run-time"));
             let start = tag.attribute("start-rtf").map_or(start, Into::into);
-            self.assemblies.push((start, tag.value("time").into_owned()));
+            report.widen(input.time(&start), input.seconds_to_ms(&tag.value("time")));
             let counts =
                 ["failed", "errors"].map(|name| tag.value(name).trim().parse::<f64>().unwrap_or(0.0));
             self.counted_failures += counts.iter().sum::<f64>();
@@ -46,7 +43,7 @@ impl<'a> Document<'a> for Run {
         true
     }
 
-    fn element(&mut self, input: &Input<'a>, element: Element<'a>) {
+    fn element(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
         let failure = element.element("failure");
         let error = failure.and_then(|failure| error(input, failure));
         if element.name == "test" {
@@ -56,7 +53,7 @@ impl<'a> Document<'a> for Run {
             let attempt = attempt.skipped_because(text::skip_reason(element.text_of("reason")));
             return self.tests.add(test(input, &element), vec![attempt]);
         }
-        if self.errors.len() >= limits::REPORT_ERRORS {
+        if report.errors.len() >= limits::REPORT_ERRORS {
             return;
         }
         let (kind, name) = (element.value("type"), element.value("name"));
@@ -69,7 +66,8 @@ impl<'a> Document<'a> for Run {
             );
         }
         let title = [kind, name].join(" ");
-        self.errors
+        report
+            .errors
             .extend(error.map(|error| failure::error_of(title.trim(), error)));
     }
 
@@ -77,15 +75,9 @@ impl<'a> Document<'a> for Run {
         self.tests.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Xunit);
-        for (start, seconds) in &self.assemblies {
-            report.widen(input.time(start), input.seconds_to_ms(seconds));
-        }
-        report.errors = self.errors;
+    fn finish(self, input: &Input<'a>, report: &mut Report) {
         report.take_tests(self.tests);
         report.check_header(input.name, Some(self.counted_failures));
-        report
     }
 }
 

@@ -5,7 +5,7 @@ mod model;
 use std::{borrow::Cow, collections::HashMap};
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
 };
 
@@ -17,7 +17,9 @@ use crate::{
     frame::{Parts, dedent},
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome,
+    limits,
+    location::at_line,
+    memory, outcome,
     report::{Format, Report},
     text, time, vitest,
 };
@@ -78,11 +80,7 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
         .trim_start()
         .trim_start_matches("● Test suite failed to run")
         .to_owned();
-    let whole = path.clone().map(|file| Location {
-        file,
-        line: None,
-        column: None,
-    });
+    let whole = path.map(|file| at_line(file, None));
     let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
         failure::error_saying("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
     });

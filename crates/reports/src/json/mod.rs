@@ -86,7 +86,7 @@ pub(crate) fn read<D: Document>(input: &Input<'_>) -> Result<(Report, Option<usi
     let parsed = parse::<D>(input, D::SHAPE)?;
     let mut report = Report::empty(D::FORMAT);
     parsed.value.add_to(input, &mut report);
-    report.mark_cut_off(parsed.cut_at);
+    report.mark_cut_off(input.name, parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -160,7 +160,7 @@ fn parse_report<T: DeserializeOwned>(
 }
 
 /// The first JSON value of a text; text after it is ignored.
-pub(crate) fn first_value<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+pub(crate) fn first_value<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, serde_json::Error> {
     T::deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 

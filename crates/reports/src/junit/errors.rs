@@ -49,24 +49,14 @@ pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> 
     detail(input, message, stack)
 }
 
-/// The status of an attempt with this outcome: timed out if the text is that of the tool's time limit, else failed.
-pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
-    let message = error
-        .and_then(|error| error.message.as_deref())
-        .unwrap_or(&child.message);
-    let timed_out = match dialect {
-        Dialect::Nextest => child.type_name == "test timeout",
-        Dialect::NodeTest => child.type_name == "testTimeoutFailure",
-        Dialect::Surefire | Dialect::Gradle | Dialect::Robot | Dialect::Xcbeautify | Dialect::Other => {
-            failure::is_time_limit(&child.type_name) || failure::is_time_limit(message)
-        }
-        Dialect::Playwright | Dialect::Vitest | Dialect::Pytest | Dialect::Jest | Dialect::Mocha => {
-            failure::is_time_limit(message)
-        }
-        Dialect::Gotestsum | Dialect::GoJunitReport => go::is_timeout(message),
-        // These tools have no known word for a time-out.
-        Dialect::Prove | Dialect::Ctest => false,
-    };
+/// The status of an attempt with this outcome: timed out if the text is that of a tool's time limit, else failed.
+pub(super) fn status(child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
+    let message = error.and_then(|error| error.message.as_deref());
+    let message = message.unwrap_or(&child.message);
+    let timed_out = failure::is_time_limit(&child.type_name)
+        || failure::is_time_limit(message)
+        || child.type_name == "testTimeoutFailure"
+        || go::is_timeout(message);
     if timed_out {
         AttemptStatus::TimedOut
     } else {

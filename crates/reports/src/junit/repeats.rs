@@ -26,17 +26,6 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// An empty collection with memory for the cases of a file of `bytes` bytes.
-    pub(super) fn for_file(bytes: usize) -> Self {
-        // A case takes some hundred bytes. The upper bound is for large files of few cases with long texts.
-        const CASE: usize = 128;
-        const MOST: usize = 1 << 16;
-        Self {
-            tests: Collector::for_results((bytes / CASE).min(MOST)),
-            ..Self::default()
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.tests.len() + self.retries.len()
     }

@@ -69,7 +69,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             "{never_started} tests were never started; they are stored as skipped."
         ));
     }
-    report.mark_cut_off(cut_at);
+    report.mark_cut_off(input.name, cut_at);
     Ok((report, another_at))
 }
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Tag, decode};
+use super::Tag;
+use crate::limits;
 
 /// An element with its attributes, the elements in it that its reader names, and its text.
 #[derive(Debug, Default)]
@@ -30,11 +31,22 @@ impl<'a> Element<'a> {
         size_of::<Self>() + size_of_val(self.attributes.as_slice())
     }
 
+    /// Whether another element of a name is kept in it. Beyond a bound that no tool reaches, only the first of each name is.
+    pub(super) fn has_room_for(&self, name: &str) -> bool {
+        self.elements.len() < 2 * limits::ATTEMPTS || self.element(name).is_none()
+    }
+
+    /// Its beginning.
+    pub(crate) fn tag(&self) -> Tag<'a, '_> {
+        Tag {
+            name: self.name,
+            attributes: &self.attributes,
+        }
+    }
+
     /// The decoded value of an attribute.
     pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
-        let mut attributes = self.attributes.iter();
-        let (_, value) = attributes.find(|(key, _)| *key == name)?;
-        Some(decode(value))
+        self.tag().attribute(name)
     }
 
     /// The same; empty without the attribute.

@@ -17,11 +17,11 @@ use memchr::{memchr, memmem};
 
 use self::markup::{Beginning, other_markup_length};
 pub(crate) use self::{
-    document::{Document, cut_before_first_test, hold_copies, read},
+    document::{Document, Part, RESULT, read},
     element::Element,
     references::{append, decode},
 };
-use crate::{input::Input, limits, report::ReadError};
+use crate::{input::Input, report::ReadError};
 
 /// Walks over the nodes of a document.
 pub(crate) struct Xml<'a> {
@@ -85,13 +85,8 @@ impl<'a> Tag<'a, '_> {
 }
 
 impl<'a> Xml<'a> {
-    /// A walk from the start of the input. Messages name the `format`.
-    pub(crate) fn new(input: &Input<'a>, format: &'static str) -> Self {
-        Self::with_depth(input, format, limits::DEPTH)
-    }
-
-    /// Like [`Xml::new`], with a given limit for the nesting of elements.
-    pub(crate) fn with_depth(input: &Input<'a>, format: &'static str, depth: usize) -> Self {
+    /// A walk from the start of the input. Messages name the `format`. Elements may nest `depth` levels deep.
+    pub(crate) fn new(input: &Input<'a>, format: &'static str, depth: usize) -> Self {
         let content = input.text.trim_start_matches('\u{feff}');
         Self {
             input: *input,

@@ -14,7 +14,7 @@ use crate::{
 /// The nodes, with adjacent texts joined.
 fn own_nodes(text: &str) -> Result<Vec<String>, String> {
     let input = Input::alone("r.xml", text);
-    let mut xml = Xml::new(&input, "XML");
+    let mut xml = Xml::new(&input, "XML", crate::limits::DEPTH);
     let mut list = NodeList::default();
     loop {
         match xml.next().map_err(|error| error.to_string())? {
