@@ -14,9 +14,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, define_sql_function, select,
-};
+use diesel::{prelude::*, select};
 
 use crate::{
     Database,

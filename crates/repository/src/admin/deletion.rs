@@ -11,7 +11,7 @@ use assay_domain::{
     store::{DeletionReport, StoreError, UnfinishedDeletions},
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, dsl::sum};
+use diesel::{dsl::sum, prelude::*};
 use uuid::Uuid;
 
 use crate::{

@@ -9,9 +9,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    OptionalExtension as _, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
     connection::SimpleConnection,
     pg::PgRowByRowLoadingMode,
+    prelude::*,
     sql_query,
     sql_types::{BigInt, Bool, Integer, Nullable, Text, Timestamptz},
 };

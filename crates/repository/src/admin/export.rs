@@ -11,8 +11,7 @@ use assay_domain::{
     verdict::{Signal, VerdictStatus},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
-    QueryDsl, RunQueryDsl, SelectableHelper,
+    prelude::*,
     sql_types::{BigInt, Double, Integer, Nullable, Text, Timestamptz},
 };
 use serde::Serialize;

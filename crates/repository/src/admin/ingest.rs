@@ -14,7 +14,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryableByName, RunQueryDsl, sql_query,
+    prelude::*,
+    sql_query,
     sql_types::{Bool, Bytea, Date, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;

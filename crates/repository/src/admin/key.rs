@@ -8,10 +8,7 @@ use assay_domain::{
     store::{KeyDeletion, KeyRotation, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-};
+use diesel::prelude::*;
 use serde_json::{Value, json};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;

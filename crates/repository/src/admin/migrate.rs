@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use assay_domain::store::StoreError;
 use diesel::{
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     connection::SimpleConnection,
     dsl::sql,
     migration::MigrationSource,
     pg::Pg,
+    prelude::*,
     sql_types::{Binary, Bool, Text},
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};

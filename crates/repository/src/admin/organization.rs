@@ -3,9 +3,7 @@
 use assay_domain::{
     id::OrganizationId, plan::Plan, project::Organization, store::NameError, timestamp::Timestamp,
 };
-use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, pg::Pg,
-};
+use diesel::{pg::Pg, prelude::*};
 use uuid::Uuid;
 
 use crate::db::{

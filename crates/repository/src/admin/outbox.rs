@@ -15,10 +15,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryableByName, RunQueryDsl,
-    SelectableHelper, dsl::select, sql_query, sql_types::Bool,
-};
+use diesel::{dsl::select, prelude::*, sql_query, sql_types::Bool};
 use serde_json::Value;
 
 pub(crate) use self::{edges::events, retention::prune};

@@ -11,10 +11,7 @@ use assay_domain::{
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
 };
-use diesel::{
-    AsChangeset, ExpressionMethods, Insertable, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
-    QueryResult, Queryable, RunQueryDsl, pg::Pg,
-};
+use diesel::{pg::Pg, prelude::*};
 use uuid::Uuid;
 
 use crate::{

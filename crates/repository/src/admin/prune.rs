@@ -8,10 +8,7 @@ use assay_domain::{
     store::{PruneReport, PruneStep, PrunedCounts, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, RunQueryDsl, dsl::sum,
-    pg::Pg,
-};
+use diesel::{dsl::sum, pg::Pg, prelude::*};
 use uuid::Uuid;
 
 use crate::{

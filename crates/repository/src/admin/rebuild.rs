@@ -1,7 +1,7 @@
 //! Recomputes derived data from results.
 
 use assay_domain::{id::ProjectId, store::StoreError, timestamp::Timestamp, verdict::Judge};
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, SelectableHelper};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::{

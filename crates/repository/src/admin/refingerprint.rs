@@ -8,8 +8,7 @@ use assay_domain::{
     store::{RefingerprintCounts, StoreError},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, Insertable, JoinOnDsl, NullableExpressionMethods,
-    OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    prelude::*,
     sql_types::{Array, Integer, Jsonb, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;

@@ -4,7 +4,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, define_sql_function, select,
+    prelude::*,
+    select,
     sql_types::{Text, Timestamptz},
 };
 

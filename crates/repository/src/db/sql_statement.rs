@@ -6,8 +6,9 @@
 use std::marker::PhantomData;
 
 use diesel::{
-    PgConnection, QueryResult, QueryableByName, RunQueryDsl, deserialize,
+    deserialize,
     pg::Pg,
+    prelude::*,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
     row::NamedRow,
     sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},

@@ -12,8 +12,8 @@ use assay_domain::{
     test_attempts::{StoredAttempt, TestAttempts},
 };
 use diesel::{
-    PgConnection, QueryResult, Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
+    prelude::*,
     sql_types::{
         Array, BigInt, Binary, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
     },

@@ -11,8 +11,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
-    PgConnection, QueryDsl as _, QueryResult, RunQueryDsl as _,
+    prelude::*,
     sql_types::{Integer, Nullable, SmallInt, Text},
 };
 

@@ -5,7 +5,7 @@ use assay_domain::{
     project::Project,
     test::{TestLookup, TestSelector},
 };
-use diesel::{ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 use serde::Deserialize as _;
 use serde_json::Value;
 

@@ -19,7 +19,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    prelude::*,
     sql_types::{BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;

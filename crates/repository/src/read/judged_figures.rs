@@ -1,7 +1,7 @@
 //! The figures of projects' last judgements, and their flake budgets.
 
 use assay_domain::{id::ProjectId, settings::FlakeBudget, store::ProjectFigures, verdict::VerdictStatus};
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::{column::corrupt, pool::Read, schema::project};

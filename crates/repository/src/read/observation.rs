@@ -15,9 +15,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult,
-    Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
+    prelude::*,
     result::Error as QueryError,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };

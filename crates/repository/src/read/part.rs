@@ -11,9 +11,8 @@ use assay_domain::{
     store::StoreError,
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
-    SelectableHelper, define_sql_function,
     pg::{Pg, PgRowByRowLoadingMode},
+    prelude::*,
     sql_types::Jsonb,
 };
 use serde::Deserialize as _;

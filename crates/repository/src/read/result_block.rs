@@ -7,9 +7,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::store::StoreError;
 use diesel::{
-    ExpressionMethods, Insertable, IntoSql as _, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    Selectable, SelectableHelper,
     pg::{Pg, PgRowByRowLoadingMode},
+    prelude::*,
     sql_types::{Array, Binary, Integer, Nullable, Timestamptz},
 };
 use uuid::Uuid;

@@ -14,10 +14,7 @@ use assay_domain::{
     test::TestOrdinal,
     test_names::{TestNameRef, TestNames},
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
-    QueryResult, RunQueryDsl, SelectableHelper, alias,
-};
+use diesel::{alias, prelude::*};
 use uuid::Uuid;
 
 use crate::{

@@ -17,7 +17,7 @@ use assay_domain::{
     store::{SharedKey, SharedValue, StoreError},
 };
 use diesel::{
-    OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
+    prelude::*,
     sql_types::{Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use quick_cache::sync::GuardResult;

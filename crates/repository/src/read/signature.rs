@@ -12,10 +12,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     dsl::{max, min},
     pg::PgRowByRowLoadingMode,
+    prelude::*,
     sql_types::{BigInt, Integer, Nullable, Text, Timestamptz},
 };
 use uuid::Uuid;

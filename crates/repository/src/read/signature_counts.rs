@@ -10,9 +10,8 @@ use assay_domain::{
     test::{TestLookup, TestSelector},
 };
 use diesel::{
-    ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
     dsl::{count, count_star, max},
-    expression_methods::AggregateExpressionMethods as _,
+    prelude::*,
     sql_types::{BigInt, Integer},
 };
 

@@ -13,7 +13,7 @@ use assay_domain::{
     store::StoreError,
 };
 use diesel::{
-    PgConnection, QueryResult, RunQueryDsl,
+    prelude::*,
     sql_types::{BigInt, Integer, Text, Timestamptz},
 };
 

@@ -12,8 +12,7 @@ use assay_domain::{
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, PgExpressionMethods,
-    PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, QueryableByName, RunQueryDsl,
+    prelude::*,
     sql_types::{Array, Integer, Nullable, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;

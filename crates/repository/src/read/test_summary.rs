@@ -11,7 +11,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    OptionalExtension as _, PgConnection, RunQueryDsl as _,
+    prelude::*,
     sql_types::{Bool, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;

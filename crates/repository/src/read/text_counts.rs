@@ -12,9 +12,8 @@ use assay_domain::{
     joins::Joins, project::Project, store::StoreError, test::TestOrdinal, timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
     dsl::{count as count_of, not},
-    expression_methods::AggregateExpressionMethods as _,
+    prelude::*,
 };
 
 use crate::{

@@ -8,10 +8,7 @@ use assay_domain::{
     project::Project,
     store::StoreError,
 };
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, PgConnection, QueryDsl as _,
-    RunQueryDsl as _,
-};
+use diesel::prelude::*;
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -11,8 +11,7 @@ use assay_domain::{
     verdict::{Evidence, Figures, Label, LastRun, Signal, SignalEvidence, StoredVerdict, TestVerdict},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    prelude::*,
     sql_types::{BigInt, Double, Integer, Nullable, SmallInt, Text},
 };
 use serde::{Deserialize, Serialize};

@@ -8,9 +8,7 @@ use assay_domain::{
     test::{ShownAs, TestName},
 };
 use diesel::{
-    ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
-    QueryableByName, RunQueryDsl,
-    prelude::ExecuteCopyFromDsl,
+    prelude::*,
     sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;

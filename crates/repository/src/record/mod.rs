@@ -37,7 +37,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{PgConnection, QueryResult, RunQueryDsl as _, define_sql_function};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;

@@ -12,7 +12,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 
 use super::{
     RunContents,

@@ -9,8 +9,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, Insertable, PgConnection, QueryResult, RunQueryDsl,
-    prelude::ExecuteCopyFromDsl,
+    prelude::*,
     sql_types::{Array, Bool, Integer, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;

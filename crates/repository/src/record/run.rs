@@ -10,9 +10,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    AsChangeset, ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult,
-    Queryable, RunQueryDsl, Selectable, SelectableHelper,
     pg::Pg,
+    prelude::*,
     sql_types::{Array, Bool, Integer, Nullable, SmallInt, Text, Uuid as SqlUuid},
 };
 use sha2::{Digest, Sha256};

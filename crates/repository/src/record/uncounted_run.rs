@@ -7,7 +7,7 @@ use assay_domain::{
     project::Project,
     revision::tested_or_commit,
 };
-use diesel::{OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 
 use super::RunContents;
 use crate::{

@@ -18,9 +18,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge, VerdictStatus},
 };
-use diesel::{
-    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 pub(crate) use edges::EdgeRecording;

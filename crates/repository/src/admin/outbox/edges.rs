@@ -12,9 +12,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    Selectable,
     dsl::{exists, max},
+    prelude::*,
 };
 use uuid::Uuid;
 

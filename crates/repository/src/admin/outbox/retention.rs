@@ -8,9 +8,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult,
-    RunQueryDsl,
     dsl::{exists, max, not},
+    prelude::*,
 };
 use serde_json::Value;
 use uuid::Uuid;

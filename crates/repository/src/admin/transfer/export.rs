@@ -8,9 +8,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     connection::SimpleConnection,
-    define_sql_function,
+    prelude::*,
     result::{DatabaseErrorKind, Error as QueryError},
     sql_types::{Text, Timestamptz},
 };

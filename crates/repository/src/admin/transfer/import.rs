@@ -12,8 +12,8 @@ use assay_domain::{
     verdict::Judge,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     connection::SimpleConnection,
+    prelude::*,
     result::{DatabaseErrorKind, Error as QueryError},
 };
 use uuid::Uuid;

@@ -14,8 +14,8 @@ use assay_domain::{
     verdict::VerdictStatus,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     dsl::{min, not},
+    prelude::*,
 };
 use uuid::Uuid;
 

@@ -12,9 +12,8 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judgement, Verdict, VerdictStatus},
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
     pg::PgRowByRowLoadingMode,
-    prelude::ExecuteCopyFromDsl,
+    prelude::*,
     sql_types::{Array, Integer, Uuid as SqlUuid},
 };
 use uuid::Uuid;
