@@ -27,7 +27,7 @@ use crate::{
     admin::{key, project},
     db::{
         column::{At, int, long_count, storable},
-        pool::{Read, WorkError},
+        pool::{Read, WorkError, converted},
         schema::{project_entry, upload, upload_day},
     },
     read::upload::{COLUMNS, UploadRow, names_of_keys, project_upload},
@@ -209,7 +209,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
             sender,
         })
     };
-    Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)
+    converted(rows, entry)
 }
 
 /// What each key stored into a project on the day of `now`.
@@ -235,7 +235,7 @@ pub(crate) fn stored_by_keys(
             bytes: long_count(bytes)?,
         })
     };
-    Ok(rows.into_iter().map(day).collect::<Result<_, StoreError>>()?)
+    converted(rows, day)
 }
 
 /// Deletes the records of old uploads, or only counts them.

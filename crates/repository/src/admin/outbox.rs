@@ -26,7 +26,7 @@ use crate::{
     db::{
         column::{At, int},
         connection_string::establish,
-        pool::WorkError,
+        pool::{WorkError, converted},
         schema::{edge, message, project as projects, signature},
     },
     read::test,
@@ -163,10 +163,7 @@ impl Outbox for Database {
                     message::receipt,
                 ))
                 .load(connection)?;
-            Ok(rows
-                .into_iter()
-                .map(HeadRow::head)
-                .collect::<Result<_, StoreError>>()?)
+            converted(rows, HeadRow::head)
         })
     }
 

@@ -17,7 +17,7 @@ use crate::{
     db::{
         column::{At, long_count, word},
         partition,
-        pool::{Read, WorkError},
+        pool::{Read, WorkError, converted},
         schema::{
             attempt, attempt_texts, organization, part, project_entry, result_block, run, run_pack, test,
             verdict_block,
@@ -152,10 +152,7 @@ fn projects(
             bare_before,
         })
     };
-    Ok(rows
-        .into_iter()
-        .map(expiring)
-        .collect::<Result<_, StoreError>>()?)
+    converted(rows, expiring)
 }
 
 /// The counts of a project's runs and results that are due, and the number of its runs.

@@ -122,6 +122,17 @@ impl WorkError<StoreError> {
 /// The outcome of a read: its statements may fail, and what they return may be corrupt.
 pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
 
+/// The rows as other values; fails with the first row that is none.
+pub(crate) fn converted<T, U, All: FromIterator<U>>(
+    rows: impl IntoIterator<Item = T>,
+    convert: impl FnMut(T) -> Result<U, StoreError>,
+) -> Read<All> {
+    Ok(rows
+        .into_iter()
+        .map(convert)
+        .collect::<Result<All, StoreError>>()?)
+}
+
 /// Connections to one address.
 pub(crate) type ConnectionPool = Pool<ConnectionManager<PgConnection>>;
 

@@ -10,6 +10,7 @@ use diesel::{
     pg::Pg,
     prelude::*,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
+    result::Error as QueryError,
     row::NamedRow,
     sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
@@ -29,6 +30,8 @@ pub(crate) struct SqlStatement<'a, Row> {
 pub(crate) enum Part<'a> {
     /// Text of this program. Input is always a bound value.
     Sql(&'static str),
+    /// The place of a value or of further text.
+    Named(&'static str),
     Uuid(Uuid),
     At(At),
     BigInt(i64),
@@ -37,54 +40,63 @@ pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At]),
+    Texts(&'a [&'a str]),
     Uuids(&'a [Uuid]),
     ByteTexts(&'a [Vec<u8>]),
     OptionalTexts(&'a [Option<&'a str>]),
 }
 
 impl<'a, Row> SqlStatement<'a, Row> {
-    /// Starts a statement with `sql`.
+    /// Starts a statement with `sql`. Each `{name}` in it stands for what [`Self::bind`] or [`Self::text`] gives.
     pub(crate) fn new(sql: &'static str) -> Self {
         Self {
-            parts: vec![Part::Sql(sql)],
+            parts: parts(sql).collect(),
             row: PhantomData,
         }
     }
 
-    /// A statement whose text has `{}` for each of these lists of pieces, in their order.
-    pub(crate) fn filled(sql: &'static str, pieces: &[&[Part<'a>]]) -> Self {
-        let mut texts = sql.split("{}");
-        let beginning = Self::new(texts.next().unwrap_or_default());
-        pieces
-            .iter()
-            .zip(texts)
-            .fold(beginning, |mut statement, (pieces, text)| {
-                statement.parts.extend_from_slice(pieces);
-                statement.parts.push(Part::Sql(text));
-                statement
-            })
-    }
-
-    /// Appends SQL.
+    /// Appends SQL, with names like those of [`Self::new`].
     #[must_use]
     pub(crate) fn sql(mut self, sql: &'static str) -> Self {
-        self.parts.push(Part::Sql(sql));
+        self.parts.extend(parts(sql));
         self
     }
 
-    /// Appends a parameter with this value.
+    /// Puts SQL wherever the name stands. It may have names of its own, which are given afterwards.
     #[must_use]
-    pub(crate) fn bind(mut self, value: impl Into<Part<'a>>) -> Self {
-        self.parts.push(value.into());
-        self
+    pub(crate) fn text(self, name: &str, sql: &'static str) -> Self {
+        self.texts(name, &[sql])
     }
 
-    /// Appends all of these pieces.
+    /// Like [`Self::text`] with pieces of SQL.
     #[must_use]
-    pub(crate) fn all(mut self, parts: &[Part<'a>]) -> Self {
-        self.parts.extend_from_slice(parts);
+    pub(crate) fn texts(self, name: &str, sql: &[&'static str]) -> Self {
+        let pieces = sql.iter().flat_map(|sql| parts(sql));
+        self.put(name, &pieces.collect::<Vec<_>>())
+    }
+
+    /// Puts a parameter with this value wherever the name stands.
+    #[must_use]
+    pub(crate) fn bind(self, name: &str, value: impl Into<Part<'a>>) -> Self {
+        self.put(name, &[value.into()])
+    }
+
+    fn put(mut self, name: &str, pieces: &[Part<'a>]) -> Self {
+        let is_named = |part: &Part<'_>| matches!(part, Part::Named(of) if *of == name);
+        while let Some(place) = self.parts.iter().position(is_named) {
+            self.parts.splice(place..=place, pieces.iter().copied());
+        }
         self
     }
+}
+
+/// The text and the names of a statement, in their order.
+fn parts<'a>(sql: &'static str) -> impl Iterator<Item = Part<'a>> {
+    let mut texts = sql.split('{');
+    let beginning = texts.next().map(Part::Sql);
+    let named = texts.filter_map(|text| text.split_once('}'));
+    let named = named.flat_map(|(name, text)| [Part::Named(name), Part::Sql(text)]);
+    beginning.into_iter().chain(named)
 }
 
 /// A row that a statement returns only so that it is counted.
@@ -114,9 +126,11 @@ values!(
     At(At),
     BigInt(i64),
     Integer(i32),
+    Text(&'a str),
     Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At]),
+    Texts(&'a [&'a str]),
     Uuids(&'a [Uuid]),
     ByteTexts(&'a [Vec<u8>]),
     OptionalTexts(&'a [Option<&'a str>])
@@ -127,6 +141,11 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
         for part in &self.parts {
             match part {
                 Part::Sql(sql) => out.push_sql(sql),
+                Part::Named(name) => {
+                    return Err(QueryError::QueryBuilderError(
+                        format!("no value of {name}").into(),
+                    ));
+                }
                 Part::Uuid(value) => out.push_bind_param::<SqlUuid, _>(value)?,
                 Part::At(value) => out.push_bind_param::<Timestamptz, _>(value)?,
                 Part::BigInt(value) => out.push_bind_param::<BigInt, _>(value)?,
@@ -135,6 +154,7 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
                 Part::Bytes(value) => out.push_bind_param::<Binary, _>(*value)?,
                 Part::Integers(values) => out.push_bind_param::<Array<Integer>, _>(*values)?,
                 Part::Ats(values) => out.push_bind_param::<Array<Timestamptz>, _>(*values)?,
+                Part::Texts(values) => out.push_bind_param::<Array<Text>, _>(*values)?,
                 Part::Uuids(values) => out.push_bind_param::<Array<SqlUuid>, _>(*values)?,
                 Part::ByteTexts(values) => out.push_bind_param::<Array<Binary>, _>(*values)?,
                 Part::OptionalTexts(values) => out.push_bind_param::<Array<Nullable<Text>>, _>(*values)?,

@@ -77,7 +77,7 @@ macro_rules! from_texts {
             $attempt,
             ".texts AND texts.started_at = ",
             $attempt,
-            ".started_at AND texts.project_id = "
+            ".started_at AND texts.project_id = {project})"
         )
     };
 }
@@ -243,42 +243,29 @@ pub(crate) fn last_errors(
     let hashes: Vec<Vec<u8>> = files.iter().map(|file| file_hash(*file)).collect();
     let failed: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
-    let rows = SqlStatement::<(BigInt, Nullable<Jsonb>)>::new(
-        "SELECT DISTINCT ON (asked.place) asked.place, ended.errors FROM unnest(",
-    )
-    .bind(runs.as_slice())
-    .sql(", ")
-    .bind(names.as_slice())
-    .sql(", ")
-    .bind(hashes.as_slice())
-    .sql(", ")
-    .bind(files.as_slice())
-    .sql(") WITH ORDINALITY AS asked (run, name, hash, file, place) JOIN part ON part.id = asked.run AND part.project_id = ")
-    .bind(project.id.0)
-    .sql(" JOIN run ON run.number = part.run_number AND run.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND run.started_at BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
-    .sql(" JOIN test ON test.name_hash = asked.name AND (test.file_hash = asked.hash OR test.file_path = asked.file) AND test.project_id = ")
-    .bind(project.id.0)
-    .sql(concat!(
-        " CROSS JOIN LATERAL (SELECT ",
-        errors_of!("attempt")
+    let rows = SqlStatement::<(BigInt, Nullable<Jsonb>)>::new(concat!(
+        "SELECT DISTINCT ON (asked.place) asked.place, ended.errors \
+         FROM unnest({runs}, {names}, {hashes}, {files}) WITH ORDINALITY AS asked (run, name, hash, file, \
+         place) JOIN part ON part.id = asked.run AND part.project_id = {project} JOIN run \
+         ON run.number = part.run_number AND run.project_id = {project} \
+         AND run.started_at BETWEEN {from} AND {to} JOIN test ON test.name_hash = asked.name \
+         AND (test.file_hash = asked.hash OR test.file_path = asked.file) \
+         AND test.project_id = {project} CROSS JOIN LATERAL (SELECT ",
+        errors_of!("attempt"),
+        " AS errors FROM attempt WHERE attempt.project_id = {project} AND attempt.test = test.ordinal \
+         AND attempt.started_at = run.started_at AND attempt.run_number = run.number \
+         AND attempt.status = ANY({failed}) ORDER BY attempt.execution DESC, attempt.retry DESC \
+         LIMIT 1) AS ended \
+         ORDER BY asked.place, test.file_hash <> asked.hash"
     ))
-    .bind(project.id.0)
-    .sql(") AS errors FROM attempt WHERE attempt.project_id = ")
-    .bind(project.id.0)
-    .sql(
-        " AND attempt.test = test.ordinal AND attempt.started_at = run.started_at AND attempt.run_number = run.number \
-         AND attempt.status = ANY(",
-    )
-    .bind(failed.as_slice())
-    .sql(
-        ") ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS ended \
-         ORDER BY asked.place, test.file_hash <> asked.hash",
-    )
+    .bind("runs", runs.as_slice())
+    .bind("names", names.as_slice())
+    .bind("hashes", hashes.as_slice())
+    .bind("files", files.as_slice())
+    .bind("project", project.id.0)
+    .bind("from", from)
+    .bind("to", to)
+    .bind("failed", failed.as_slice())
     .load::<(i64, Option<Value>)>(connection)?;
     let mut all = vec![Vec::new(); tests.len()];
     for (place, stored) in rows {
@@ -343,46 +330,30 @@ fn rows<'a>(
     // statistics.
     SqlStatement::<RowTypes>::new(concat!(
         "SELECT run.id, run.number, run.branch, run.commit_sha, run.tested_revision, run.started_at, \
-             ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
-             attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
+         ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
+         attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
         texts_of!("attempt"),
+        ", attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
+         FROM part JOIN run ON run.number = part.run_number AND run.project_id = {project} \
+         LEFT JOIN LATERAL (SELECT test.ordinal AS test, test.file_path, test.file_hash, result.* \
+         FROM test \
+         JOIN result_block AS block ON block.block = test.ordinal / 512 \
+         AND block.project_id = {project} AND block.run_number = run.number \
+         AND block.started_at = run.started_at",
+        result_of!("test.ordinal"),
+        " WHERE test.project_id = {project} AND test.name_hash = {name_hash}) AS ran ON true \
+         LEFT JOIN attempt ON attempt.project_id = {project} AND attempt.test = ran.test \
+         AND attempt.run_number = run.number AND attempt.started_at = run.started_at \
+         LEFT JOIN browser ON browser.ordinal = coalesce(attempt.browser, ran.browser) \
+         AND browser.project_id = {project} LEFT JOIN part AS ran_in ON ran_in.run_number = run.number \
+         AND ran_in.number = coalesce(attempt.part, ran.part) AND ran_in.project_id = {project} \
+         WHERE part.project_id = {project} AND part.id = {id} AND run.started_at >= {from} \
+         ORDER BY ran.file_path NULLS FIRST, ran.test, attempt.execution, attempt.retry"
     ))
-    .bind(project_id)
-    .sql(
-        "), attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
-         FROM part JOIN run ON run.number = part.run_number AND run.project_id = ",
-    )
-    .bind(project_id)
-    .sql(
-        " LEFT JOIN LATERAL (SELECT test.ordinal AS test, test.file_path, test.file_hash, result.* FROM test \
-             JOIN result_block AS block ON block.block = test.ordinal / 512 AND block.project_id = ",
-    )
-    .bind(project_id)
-    .sql(" AND block.run_number = run.number AND block.started_at = run.started_at")
-    .sql(result_of!("test.ordinal"))
-    .sql(" WHERE test.project_id = ")
-    .bind(project_id)
-    .sql(" AND test.name_hash = ")
-    .bind(name_hash)
-    .sql(") AS ran ON true LEFT JOIN attempt ON attempt.project_id = ")
-    .bind(project_id)
-    .sql(
-        " AND attempt.test = ran.test AND attempt.run_number = run.number AND attempt.started_at = run.started_at \
-         LEFT JOIN browser ON browser.ordinal = coalesce(attempt.browser, ran.browser) AND browser.project_id = ",
-    )
-    .bind(project_id)
-    .sql(
-        " LEFT JOIN part AS ran_in ON ran_in.run_number = run.number \
-             AND ran_in.number = coalesce(attempt.part, ran.part) AND ran_in.project_id = ",
-    )
-    .bind(project_id)
-    .sql(" WHERE part.project_id = ")
-    .bind(project_id)
-    .sql(" AND part.id = ")
-    .bind(id.0)
-    .sql(" AND run.started_at >= ")
-    .bind(from)
-    .sql(" ORDER BY ran.file_path NULLS FIRST, ran.test, attempt.execution, attempt.retry")
+    .bind("project", project_id)
+    .bind("name_hash", name_hash)
+    .bind("id", id.0)
+    .bind("from", from)
     .load_iter::<Row, PgRowByRowLoadingMode>(connection)
 }
 

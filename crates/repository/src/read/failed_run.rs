@@ -35,19 +35,18 @@ pub(crate) fn final_statuses(
 ) -> Read<Vec<(FinalStatus, TestName)>> {
     let ordinals = all_names(joins, tests);
     type Types = (Integer, SmallInt, Integer, Text, Nullable<Text>);
-    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::<Types>::new(
-        "SELECT requested.test, result.status, result.attempts, test.name, test.file_path FROM unnest(",
-    )
-    .bind(&*ordinals)
-    .sql(") AS requested (test) JOIN test ON test.ordinal = requested.test AND test.project_id = ")
-    .bind(project.id.0)
-    .sql(" JOIN result_block AS block ON block.block = requested.test / 512 AND block.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND block.run_number = ")
-    .bind(run.run_number)
-    .sql(" AND block.started_at = ")
-    .bind(At(run.started_at))
-    .sql(result_of!("requested.test"))
+    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::<Types>::new(concat!(
+        "SELECT requested.test, result.status, result.attempts, test.name, test.file_path \
+         FROM unnest({ordinals}) AS requested (test) JOIN test ON test.ordinal = requested.test \
+         AND test.project_id = {project} JOIN result_block AS block \
+         ON block.block = requested.test / 512 AND block.project_id = {project} \
+         AND block.run_number = {run_number} AND block.started_at = {started_at}",
+        result_of!("requested.test")
+    ))
+    .bind("ordinals", &*ordinals)
+    .bind("project", project.id.0)
+    .bind("run_number", run.run_number)
+    .bind("started_at", At(run.started_at))
     .load(connection)?;
     let by_test: HashMap<TestOrdinal, (FinalStatus, TestName)> = rows
         .into_iter()

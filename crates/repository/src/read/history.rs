@@ -34,7 +34,7 @@ use crate::{
     },
     read::{
         joins::{self, of_tests},
-        result_block::{requested, result_of},
+        result_block::{result_of, with_tests},
         revision, test,
     },
 };
@@ -131,36 +131,29 @@ fn newest_rows(
         [_] => Part::Sql(PART_AND_NEXT),
         several => Part::BigInt(i64::try_from(PART_OCCURRENCES + several.len()).unwrap_or(i64::MAX)),
     };
-    let (project, before) = ([project.id.0.into()], [At(started_at).into()]);
     // The blocks come in the order of their key, and so few are read. Then their runs are looked up.
-    SqlStatement::<RowTypes>::filled(
-        concat!(
-            "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
-                 run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
-             FROM (SELECT requested.test, of_test.* FROM {} AS requested CROSS JOIN LATERAL (\
-                 SELECT block.started_at, block.run_number, result.status, result.duration_ms \
-                 FROM result_block AS block",
-            result_of!("requested.test"),
-            " WHERE block.block = requested.test / 512 AND block.project_id = {} \
-                 AND block.started_at BETWEEN {} AND {} AND (block.started_at < {} OR block.run_number < {}) \
-                 ORDER BY block.started_at DESC, block.run_number DESC LIMIT {}) AS of_test \
-                 ORDER BY started_at DESC, run_number DESC LIMIT {}) AS newest \
-             JOIN run ON run.number = newest.run_number AND run.project_id = {} \
-             ORDER BY newest.started_at DESC, newest.run_number DESC"
-        ),
-        &[
-            &requested(tests),
-            &project,
-            &[from.into()],
-            &before,
-            &before,
-            &[number.into()],
-            &[limit],
-            &[limit],
-            &project,
-        ],
-    )
-    .load(connection)
+    let statement = SqlStatement::<RowTypes>::new(concat!(
+        "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
+             run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
+         FROM (SELECT requested.test, of_test.* FROM {requested} AS requested CROSS JOIN LATERAL (\
+             SELECT block.started_at, block.run_number, result.status, result.duration_ms \
+             FROM result_block AS block",
+        result_of!("requested.test"),
+        " WHERE block.block = requested.test / 512 AND block.project_id = {project} \
+             AND block.started_at BETWEEN {from} AND {before} \
+             AND (block.started_at < {before} OR block.run_number < {number}) \
+             ORDER BY block.started_at DESC, block.run_number DESC LIMIT {limit}) AS of_test \
+             ORDER BY started_at DESC, run_number DESC LIMIT {limit}) AS newest \
+         JOIN run ON run.number = newest.run_number AND run.project_id = {project} \
+         ORDER BY newest.started_at DESC, newest.run_number DESC"
+    ));
+    with_tests(statement, tests)
+        .bind("project", project.id.0)
+        .bind("from", from)
+        .bind("before", At(started_at))
+        .bind("number", number)
+        .bind("limit", limit)
+        .load(connection)
 }
 
 /// The occurrences of a part's rows, and the rest.

@@ -257,17 +257,15 @@ impl State {
         // Diesel cannot express this.
         let mut packs = SqlStatement::<RowTypes>::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
-             run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
-             FROM run_pack AS packed CROSS JOIN LATERAL ( \
-                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
-                     coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
-                 FROM run WHERE run.number = packed.run_number AND run.project_id = ",
+         run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
+         FROM run_pack AS packed CROSS JOIN LATERAL ( \
+         SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
+         coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
+         FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
+         LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
         )
-        .bind(project)
-        .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
-        .bind(project)
-        .sql(" AND packed.started_at >= ")
-        .bind(At(from));
+        .bind("project", project)
+        .bind("from", At(from));
         if is_ordered {
             packs = packs.sql(" ORDER BY packed.started_at, packed.run_number");
         }
@@ -437,26 +435,20 @@ fn results_of(
     // Diesel has no rows from arrays, and two lists would match every test with every run. The bounds follow from the
     // starts, and exclude other partitions from the plan.
     let rows: Vec<(i32, i32, i16, Option<i32>)> =
-        SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
-            "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms FROM unnest(",
-        )
-        .bind(&*tests)
-        .sql(", ")
-        .bind(&*numbers)
-        .sql(", ")
-        .bind(&*starts)
-        .sql(
-            ") AS requested (test, run_number, started_at) \
-             JOIN result_block AS block ON block.block = requested.test / 512 \
-                 AND block.started_at = requested.started_at AND block.run_number = requested.run_number \
-                 AND block.project_id = ",
-        )
-        .bind(project)
-        .sql(" AND block.started_at BETWEEN ")
-        .bind(oldest)
-        .sql(" AND ")
-        .bind(newest)
-        .sql(result_of!("requested.test"))
+        SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(concat!(
+            "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms \
+         FROM unnest({tests}, {numbers}, {starts}) AS requested (test, run_number, started_at) \
+         JOIN result_block AS block ON block.block = requested.test / 512 \
+         AND block.started_at = requested.started_at AND block.run_number = requested.run_number \
+         AND block.project_id = {project} AND block.started_at BETWEEN {oldest} AND {newest}",
+            result_of!("requested.test")
+        ))
+        .bind("tests", &*tests)
+        .bind("numbers", &*numbers)
+        .bind("starts", &*starts)
+        .bind("project", project)
+        .bind("oldest", oldest)
+        .bind("newest", newest)
         .load(connection)?;
     let result_by_key =
         |(test, run_number, status, offset_ms)| ((test, run_number), StoredFinalResult { status, offset_ms });

@@ -122,12 +122,12 @@ pub(crate) fn report_errors(
     if all > 0 {
         let rows = SqlStatement::<Jsonb>::new(
             "SELECT error.value FROM part CROSS JOIN LATERAL jsonb_array_elements(part.report_errors) \
-             WITH ORDINALITY AS error (value, place) WHERE part.project_id = ",
+         WITH ORDINALITY AS error (value, place) WHERE part.project_id = {project} \
+         AND part.run_number = {run} AND NOT part.superseded \
+         ORDER BY part.index, part.started_at, part.content, part.number, error.place",
         )
-        .bind(project)
-        .sql(" AND part.run_number = ")
-        .bind(run)
-        .sql(" AND NOT part.superseded ORDER BY part.index, part.started_at, part.content, part.number, error.place")
+        .bind("project", project)
+        .bind("run", run)
         .load_iter::<Value, PgRowByRowLoadingMode>(connection)?;
         let mut bytes_left = Some(MOST_ERROR_BYTES);
         for row in rows {

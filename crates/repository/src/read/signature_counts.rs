@@ -6,7 +6,6 @@ use assay_domain::{
     period::Period,
     project::Project,
     signature::{SignatureDays, TestSignature},
-    store::StoreError,
     test::{TestLookup, TestSelector},
 };
 use diesel::{
@@ -19,7 +18,7 @@ use crate::{
     db::{
         column::{At, can_be_stored, corrupt, long_count, word},
         period::visible,
-        pool::Read,
+        pool::{Read, converted},
         schema::{attempt, signature},
         sql_statement::SqlStatement,
     },
@@ -54,16 +53,13 @@ pub(crate) fn by_day(
         branch: branch.filter(|branch| can_be_stored(branch)),
         has_joins: false,
     };
-    let rows: Vec<(i32, i64, i64)> = SqlStatement::<(Integer, BigInt, BigInt)>::new(
-        "SELECT attempt.signature, ",
-    )
-    .bind(period.to.day())
-    .sql(" - floor(extract(epoch FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt WHERE ")
-    .all(&filter.condition())
-    .sql(" AND attempt.signature = ANY(")
-    .bind(ordinals.as_slice())
-    .sql(") GROUP BY attempt.signature, days_ago")
-    .load(connection)?;
+    let statement = SqlStatement::<(Integer, BigInt, BigInt)>::new(
+        "SELECT attempt.signature, {day} - floor(extract(epoch \
+         FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt \
+         WHERE {occurrence} AND attempt.signature = ANY({ordinals}) GROUP BY attempt.signature, days_ago",
+    );
+    let statement = filter.fill(statement).bind("day", period.to.day());
+    let rows: Vec<(i32, i64, i64)> = statement.bind("ordinals", &*ordinals).load(connection)?;
     let mut daily: HashMap<i32, Vec<u64>> = HashMap::new();
     for (ordinal, days_ago, occurrences) in rows {
         let counts = daily.entry(ordinal).or_insert_with(|| vec![0; days]);
@@ -147,8 +143,5 @@ pub(crate) fn of_ordinals(
             last_run: last.ok_or_else(missing)?.0,
         })
     };
-    Ok(rows
-        .into_iter()
-        .map(signature)
-        .collect::<Result<_, StoreError>>()?)
+    converted(rows, signature)
 }

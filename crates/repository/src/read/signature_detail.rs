@@ -180,41 +180,30 @@ type HitRow = (
 /// result, so that its block is not read.
 fn runs_with_tests<'a>(filter: &OccurrenceFilter<'a>, signature: i32) -> SqlStatement<'a, HitTypes> {
     let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
-    SqlStatement::<HitTypes>::new(
-        "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
-             shown.occurrences, ended.attempts, ended.status \
+    let statement = SqlStatement::<HitTypes>::new(
+        "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, \
+         shown.file_path, \
+         shown.occurrences, ended.attempts, ended.status \
          FROM (SELECT hit.*, named_test.name, named_test.file_path \
-         FROM (SELECT attempt.started_at, attempt.run_number, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
-    )
-    .all(&filter.condition())
-    .sql(" AND attempt.signature = ")
-    .bind(signature)
-    .sql(
-        " GROUP BY attempt.started_at, attempt.run_number, attempt.test \
-         ORDER BY attempt.started_at DESC, attempt.run_number DESC FETCH FIRST (",
-    )
-    .bind(limit)
-    .sql(
-        " + 1) ROWS WITH TIES) AS hit \
-         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
-    )
-    .bind(filter.project)
-    .sql(
-        " AND test.ordinal = hit.test OFFSET 0) AS named_test \
-         ORDER BY hit.started_at DESC, hit.run_number DESC, named_test.name, named_test.file_path NULLS FIRST LIMIT ",
-    )
-    .bind(limit)
-    .sql(" + 1) AS shown CROSS JOIN LATERAL (SELECT run.id, run.branch FROM run WHERE run.project_id = ")
-    .bind(filter.project)
-    .sql(
-        " AND run.number = shown.run_number OFFSET 0) AS hit_run \
+         FROM (SELECT attempt.started_at, attempt.run_number, attempt.test, count(*) AS occurrences \
+         FROM attempt WHERE {occurrence} AND attempt.signature = {signature} \
+         GROUP BY attempt.started_at, attempt.run_number, attempt.test \
+         ORDER BY attempt.started_at DESC, attempt.run_number DESC FETCH FIRST ({limit} + 1) ROWS WITH \
+         TIES) AS hit \
+         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test \
+         WHERE test.project_id = {project} AND test.ordinal = hit.test OFFSET 0) AS named_test \
+         ORDER BY hit.started_at DESC, hit.run_number DESC, named_test.name, named_test.file_path NULLS \
+         FIRST LIMIT {limit} + 1) AS shown CROSS JOIN LATERAL (SELECT run.id, run.branch FROM run \
+         WHERE run.project_id = {project} AND run.number = shown.run_number OFFSET 0) AS hit_run \
          CROSS JOIN LATERAL (SELECT max(attempt.retry) + 1 AS attempts, \
-             max(attempt.status) FILTER (WHERE attempt.is_final) AS status FROM attempt WHERE attempt.project_id = ",
-    )
-    .bind(filter.project)
-    .sql(
-        " AND attempt.test = shown.test AND attempt.started_at = shown.started_at \
+         max(attempt.status) FILTER (WHERE attempt.is_final) AS status FROM attempt \
+         WHERE attempt.project_id = {project} AND attempt.test = shown.test \
+         AND attempt.started_at = shown.started_at \
          AND attempt.run_number = shown.run_number) AS ended \
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
-    )
+    );
+    filter
+        .fill(statement)
+        .bind("signature", signature)
+        .bind("limit", limit)
 }

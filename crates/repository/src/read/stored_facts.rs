@@ -77,28 +77,20 @@ fn of_ordinals(
     let (from, to) = retention_bounds(project);
     // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
     let rows = SqlStatement::<RowTypes>::new(
-        "SELECT failed.test, (SELECT attempt.started_at FROM attempt WHERE attempt.project_id = ",
+        "SELECT failed.test, (SELECT attempt.started_at FROM attempt \
+         WHERE attempt.project_id = {project} AND attempt.test = failed.test \
+         AND attempt.started_at BETWEEN {from} AND {to} AND attempt.status = ANY({failures}) \
+         ORDER BY attempt.started_at LIMIT 1), block.status[failed.test % 128 + 1], \
+         block.reason[failed.test % 128 + 1], \
+         project.evaluated_at FROM unnest({tests}) AS failed (test) JOIN project \
+         ON project.id = {project} LEFT JOIN verdict_block AS block ON block.block = failed.test / 128 \
+         AND block.project_id = {project} AND block.newest[failed.test % 128 + 1] BETWEEN {from} AND {to}",
     )
-    .bind(project.id.0)
-    .sql(" AND attempt.test = failed.test AND attempt.started_at BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
-    .sql(" AND attempt.status = ANY(")
-    .bind(&*failures)
-    .sql(
-        ") ORDER BY attempt.started_at LIMIT 1), block.status[failed.test % 128 + 1], block.reason[failed.test % 128 + 1], \
-         project.evaluated_at FROM unnest(",
-    )
-    .bind(tests)
-    .sql(") AS failed (test) JOIN project ON project.id = ")
-    .bind(project.id.0)
-    .sql(" LEFT JOIN verdict_block AS block ON block.block = failed.test / 128 AND block.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND block.newest[failed.test % 128 + 1] BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
+    .bind("project", project.id.0)
+    .bind("from", from)
+    .bind("to", to)
+    .bind("failures", &*failures)
+    .bind("tests", tests)
     .load::<Row>(connection)?;
     let facts = rows
         .into_iter()

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::db::{
     column::{At, corrupt, count, optional_word, word},
-    pool::Read,
+    pool::{Read, converted},
     schema::{edge, message, organization, project as projects},
 };
 
@@ -130,10 +130,7 @@ pub(super) struct Row {
 }
 
 pub(super) fn of_rows(rows: Vec<Row>) -> Read<Vec<Edge>> {
-    Ok(rows
-        .into_iter()
-        .map(Row::edge)
-        .collect::<Result<_, StoreError>>()?)
+    converted(rows, Row::edge)
 }
 
 impl Row {

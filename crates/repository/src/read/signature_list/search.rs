@@ -30,9 +30,9 @@ pub(super) fn matching(
     let contains_search = |text: &str| contains_folded(text, &search);
     let mut matches = BTreeSet::new();
     let titles = SqlStatement::<(Integer, Text)>::new(
-        "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = ",
+        "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = {project}",
     )
-    .bind(filter.project)
+    .bind("project", filter.project)
     .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
     for row in titles {
         let (signature, title) = row?;
@@ -47,23 +47,19 @@ pub(super) fn matching(
     })?;
     let mut tests = Vec::new();
     // A joined test has its present file and the one that was reported.
-    let files =
-        SqlStatement::<(Integer, Text)>::new("SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT ")
-            .sql(match filter.has_joins {
-                false => "attempt.test",
-                true => "unnest(ARRAY[attempt.test, joined.new]) AS test",
-            })
-            .sql(" FROM ")
-            .all(&filter.attempts())
-            .sql(" WHERE ")
-            .all(&filter.condition())
-            .sql(
-                " AND attempt.signature IS NOT NULL) AS hit \
-         CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = ",
-            )
-            .bind(filter.project)
-            .sql(" AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test")
-            .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    let statement = SqlStatement::<(Integer, Text)>::new(
+        "SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT {hit} FROM {attempts} \
+             WHERE {occurrence} AND attempt.signature IS NOT NULL) AS hit \
+         CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = {project} \
+             AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test",
+    );
+    let hit = match filter.has_joins {
+        false => "attempt.test",
+        true => "unnest(ARRAY[attempt.test, joined.new]) AS test",
+    };
+    let files = filter
+        .fill(statement.text("hit", hit))
+        .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
     for row in files {
         let (test, file) = row?;
         if contains_search(&file) {
@@ -71,16 +67,16 @@ pub(super) fn matching(
         }
     }
     if !tests.is_empty() {
-        let mut statement = SqlStatement::<Integer>::new("SELECT DISTINCT attempt.signature FROM ")
-            .all(&filter.attempts())
-            .sql(" WHERE ")
-            .all(&filter.condition())
-            .sql(" AND attempt.signature IS NOT NULL AND (attempt.test = ANY(")
-            .bind(tests.as_slice());
-        if filter.has_joins {
-            statement = statement.sql(") OR joined.new = ANY(").bind(tests.as_slice());
-        }
-        let of_files: Vec<i32> = statement.sql("))").load(connection)?;
+        let statement = SqlStatement::<Integer>::new(
+            "SELECT DISTINCT attempt.signature FROM {attempts} WHERE {occurrence} \
+             AND attempt.signature IS NOT NULL AND (attempt.test = ANY({tests}){or_joined})",
+        );
+        let or_joined = match filter.has_joins {
+            false => "",
+            true => " OR joined.new = ANY({tests})",
+        };
+        let statement = filter.fill(statement.text("or_joined", or_joined));
+        let of_files: Vec<i32> = statement.bind("tests", &*tests).load(connection)?;
         matches.extend(of_files);
     }
     Ok(matches.into_iter().collect())
