@@ -61,8 +61,8 @@ impl Administration for Database {
     }
 
     fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError> {
-        self.on_primary("changing a plan", |connection| {
-            Ok(organization::set_plan(connection, organization, plan)?)
+        self.query("changing a plan", |connection| {
+            organization::set_plan(connection, organization, plan)
         })
     }
 
@@ -150,8 +150,8 @@ impl Administration for Database {
         key: &NewKey,
         expires_at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.in_transaction("storing a key", |connection| {
-            Ok(key::insert_read(connection, organization, key, expires_at)?)
+        self.query_in_transaction("storing a key", |connection| {
+            key::insert_read(connection, organization, key, expires_at)
         })
     }
 
@@ -161,8 +161,8 @@ impl Administration for Database {
         key: &NewKey,
         terms: &IngestTerms,
     ) -> Result<bool, StoreError> {
-        self.in_transaction("storing a key", |connection| {
-            Ok(key::insert_ingest(connection, project, key, terms)?)
+        self.query_in_transaction("storing a key", |connection| {
+            key::insert_ingest(connection, project, key, terms)
         })
     }
 
@@ -189,15 +189,11 @@ impl Administration for Database {
     }
 
     fn rename_key(&self, key: KeyId, name: &str) -> Result<bool, StoreError> {
-        self.on_primary("renaming a key", |connection| {
-            Ok(key::rename(connection, key, name)?)
-        })
+        self.query("renaming a key", |connection| key::rename(connection, key, name))
     }
 
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError> {
-        self.on_primary("revoking a key", |connection| {
-            Ok(key::revoke(connection, key, now)?)
-        })
+        self.query("revoking a key", |connection| key::revoke(connection, key, now))
     }
 
     fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError> {

@@ -91,14 +91,14 @@ impl Outbox for Database {
     ) -> Result<(), StoreError> {
         let events: Option<Vec<&str>> =
             events.map(|events| events.iter().map(|event| event.as_str()).collect());
-        self.on_primary("registering the targets of a project", |connection| {
+        self.query("registering the targets of a project", |connection| {
             diesel::update(projects::table.find(project.0))
                 .set((
                     projects::chat_served.eq(&events),
                     projects::chat_served_at.eq(events.as_ref().map(|_| At(now))),
                 ))
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
@@ -122,8 +122,8 @@ impl Outbox for Database {
         cancelled: &[i32],
         now: Timestamp,
     ) -> Result<i32, StoreError> {
-        self.in_transaction("settling edges", |connection| {
-            Ok::<_, WorkError<StoreError>>(edges::settle(connection, project.0, settled, cancelled, now)?)
+        self.query_in_transaction("settling edges", |connection| {
+            edges::settle(connection, project.0, settled, cancelled, now)
         })
     }
 
@@ -184,11 +184,11 @@ impl Outbox for Database {
     }
 
     fn cover(&self, key: MessageKey<'_>, through: i32) -> Result<(), StoreError> {
-        self.on_primary("noting covered edges", |connection| {
+        self.query("noting covered edges", |connection| {
             diesel::update(by_key(key))
                 .set(message::through.eq(through))
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
@@ -220,27 +220,26 @@ impl Outbox for Database {
     }
 
     fn note_attempt(&self, key: MessageKey<'_>, outcome: &Attempt, now: Timestamp) -> Result<(), StoreError> {
-        self.on_primary("noting an attempt", |connection| {
-            messages::note_attempt(connection, key, outcome, now)?;
-            Ok::<_, WorkError<StoreError>>(())
+        self.query("noting an attempt", |connection| {
+            messages::note_attempt(connection, key, outcome, now).map(drop)
         })
     }
 
     fn retry_all(&self, project: ProjectId, now: Timestamp) -> Result<(), StoreError> {
-        self.on_primary("making messages due", |connection| {
+        self.query("making messages due", |connection| {
             diesel::update(message::table)
                 .filter(message::project_id.eq(project.0))
                 .filter(message::content.is_not_null())
                 .filter(message::delivered_at.is_null())
                 .set(message::next_attempt_at.eq(At(now)))
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
     fn forget(&self, project: ProjectId, now: Timestamp) -> Result<Dropped, StoreError> {
-        self.in_transaction("deleting old messages", |connection| {
-            Ok::<_, WorkError<StoreError>>(retention::forget(connection, project.0, now)?)
+        self.query_in_transaction("deleting old messages", |connection| {
+            retention::forget(connection, project.0, now)
         })
     }
 
@@ -252,7 +251,7 @@ impl Outbox for Database {
     ) -> Result<EdgeNames, StoreError> {
         self.on_primary("reading names", |connection| {
             let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-            let names = test::names_of_many(connection, project.0, &ordinals)?;
+            let names = test::names_by_ordinal(connection, project.0, &ordinals)?;
             let named = names.into_iter();
             let named = named.filter_map(|(ordinal, name)| Some((u32::try_from(ordinal).ok()?, name)));
             Ok::<_, WorkError<StoreError>>(EdgeNames {

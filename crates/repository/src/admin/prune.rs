@@ -49,8 +49,8 @@ pub(crate) fn prune(
 ) -> Result<PruneReport, StoreError> {
     let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
     let horizon = At(now.plus_days(-longest.unwrap_or(0)));
-    let (partitions, bare_before) = database.on_primary("reading partitions", |connection| {
-        Ok::<_, WorkError<StoreError>>(partition::ended_partitions(connection, horizon)?)
+    let (partitions, bare_before) = database.query("reading partitions", |connection| {
+        partition::ended_partitions(connection, horizon)
     })?;
     let mut report = PruneReport {
         deletions_finished: finish_deletions(database, now, dry_run)?,

@@ -16,12 +16,13 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, failure_codes, storable},
+        column::{At, failure_codes},
         pool::Read,
         schema::{attempt, attempt_texts, project, run, signature, signature_alias},
         static_sql::static_sql,
     },
     read::{attempt::errors, observation},
+    record::NewSignature,
 };
 
 diesel::define_sql_function! {
@@ -203,10 +204,10 @@ impl<'a> Grouping<'a> {
         diesel::update(project::table.find(project))
             .set(project::signatures.eq(self.used_ordinals))
             .execute(connection)?;
-        let mut rows: Vec<Row> = self
+        let mut rows: Vec<NewSignature> = self
             .by_fingerprint
             .values()
-            .map(|(ordinal, class)| row(project, *ordinal, class))
+            .map(|(ordinal, class)| NewSignature::of(project, *ordinal, class))
             .collect();
         rows.sort_unstable_by_key(|row| row.ordinal);
         for chunk in rows.chunks(1_000) {
@@ -266,28 +267,6 @@ impl<'a> Grouping<'a> {
             renamed += 1;
         }
         Ok(renamed)
-    }
-}
-
-#[derive(Insertable)]
-#[diesel(table_name = signature)]
-struct Row {
-    project_id: Uuid,
-    ordinal: i32,
-    fingerprint: String,
-    version: i16,
-    title: String,
-    category: &'static str,
-}
-
-fn row(project_id: Uuid, ordinal: i32, class: &ErrorClass) -> Row {
-    Row {
-        project_id,
-        ordinal,
-        fingerprint: storable(&class.fingerprint),
-        version: i16::try_from(class.version).unwrap_or(i16::MAX),
-        title: storable(&class.title),
-        category: class.category.as_str(),
     }
 }
 

@@ -6,7 +6,6 @@ use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, WindowErrors},
     joins::Joins,
     project::Project,
-    store::StoreError,
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
@@ -18,7 +17,7 @@ use diesel::{
 use crate::{
     db::{
         column::{At, corrupt, count, int, status},
-        pool::Read,
+        pool::{Read, converted},
         schema::{attempt, run, signature},
         sql_statement::SqlStatement,
     },
@@ -48,16 +47,14 @@ pub(crate) fn final_statuses(
     .bind("run_number", run.run_number)
     .bind("started_at", At(run.started_at))
     .load(connection)?;
-    let by_test: HashMap<TestOrdinal, (FinalStatus, TestName)> = rows
-        .into_iter()
-        .map(|(test, code, attempts, name, file_path)| {
+    let by_test: HashMap<TestOrdinal, (FinalStatus, TestName)> =
+        converted(rows, |(test, code, attempts, name, file_path)| {
             let final_status = FinalStatus {
                 status: status(code)?,
                 attempts: count(attempts)?.max(1),
             };
             Ok((count(test)?, (final_status, TestName { name, file_path })))
-        })
-        .collect::<Result<_, StoreError>>()?;
+        })?;
     let of_test = |test: &TestOrdinal| {
         let names = joins.names_of(*test).into_iter();
         let reported: Vec<TestOrdinal> = names.filter(|name| by_test.contains_key(name)).collect();
@@ -67,7 +64,7 @@ pub(crate) fn final_statuses(
             corrupt("pack with a test that has no result", &place)
         })
     };
-    Ok(tests.iter().map(of_test).collect::<Result<_, StoreError>>()?)
+    converted(tests, of_test)
 }
 
 /// The numbers under which the results of these tests may be stored.
@@ -193,21 +190,4 @@ impl ErrorsOfTests {
             names: self.names.into_iter().collect(),
         }
     }
-}
-
-/// The numbers of the signatures with these fingerprints.
-pub(crate) fn signature_numbers(
-    connection: &mut PgConnection,
-    project: &Project,
-    fingerprints: &[String],
-) -> Read<HashMap<String, u32>> {
-    let rows: Vec<(String, i32)> = signature::table
-        .filter(signature::project_id.eq(project.id.0))
-        .filter(signature::fingerprint.eq_any(fingerprints))
-        .select((signature::fingerprint, signature::ordinal))
-        .load(connection)?;
-    let numbers = rows
-        .into_iter()
-        .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
-    Ok(numbers.collect::<Result<_, StoreError>>()?)
 }

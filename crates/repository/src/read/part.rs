@@ -27,8 +27,8 @@ use crate::db::{
 };
 
 /// A part, as stored.
-#[derive(Debug, Clone, Queryable, Selectable)]
-#[diesel(table_name = part, check_for_backend(Pg))]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = part, check_for_backend(Pg), treat_none_as_default_value = false)]
 pub(crate) struct StoredPart {
     pub(crate) number: i16,
     pub(crate) id: Uuid,

@@ -260,7 +260,7 @@ impl FoundRun {
                 shard: tags.get(result.part)?,
             })
         };
-        Ok(results.iter().map(entry).collect::<Result<_, StoreError>>()?)
+        converted(results, entry)
     }
 }
 

@@ -71,6 +71,28 @@ pub(crate) fn by_fingerprint(
     Ok(Some((ordinal, head)))
 }
 
+/// The ordinals of the stored ones of a few fingerprints. Aliases are not looked up.
+pub(crate) fn ordinals(
+    connection: &mut PgConnection,
+    project: Uuid,
+    fingerprints: &[&str],
+) -> QueryResult<HashMap<String, i32>> {
+    let rows: Vec<(String, i32)> = signature::table
+        .filter(signature::project_id.eq(project))
+        .filter(signature::fingerprint.eq_any(fingerprints))
+        .select((signature::fingerprint, signature::ordinal))
+        .load(connection)?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The numbers of signatures, as those of the engine.
+pub(crate) fn numbers(ordinals: HashMap<String, i32>) -> Result<HashMap<String, u32>, StoreError> {
+    let numbered = ordinals
+        .into_iter()
+        .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
+    numbered.collect()
+}
+
 /// The attempts of a run, each with its signature if it has one. The start restricts the read to the rows' partition.
 #[diesel::dsl::auto_type]
 pub(crate) fn attempts_of_run(project: Uuid, run_number: i32, started_at: At) -> _ {

@@ -22,7 +22,11 @@ use crate::{
         schema::{attempt, signature},
         sql_statement::SqlStatement,
     },
-    read::{joins::of_tests, signature::OccurrenceFilter, test},
+    read::{
+        joins::of_tests,
+        signature::{OccurrenceFilter, ordinals},
+        test,
+    },
 };
 
 /// How many signatures of a test are listed.
@@ -37,13 +41,7 @@ pub(crate) fn by_day(
     branch: Option<&str>,
 ) -> Read<Vec<SignatureDays>> {
     let days = usize::try_from(period.to.day() - period.from.day() + 1).unwrap_or_default();
-    let by_fingerprint: HashMap<String, i32> = signature::table
-        .filter(signature::project_id.eq(project.id.0))
-        .filter(signature::fingerprint.eq_any(fingerprints))
-        .select((signature::fingerprint, signature::ordinal))
-        .load::<(String, i32)>(connection)?
-        .into_iter()
-        .collect();
+    let by_fingerprint = ordinals(connection, project.id.0, fingerprints)?;
     let ordinals: Vec<i32> = by_fingerprint.values().copied().collect();
     let (from, to) = visible(project, period);
     let filter = OccurrenceFilter {

@@ -18,7 +18,7 @@ use crate::{
     db::{
         column::{At, corrupt, count, failure_codes, optional_word, word},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, converted},
         sql_statement::SqlStatement,
     },
     read::joins,
@@ -92,17 +92,14 @@ fn of_ordinals(
     .bind("failures", &*failures)
     .bind("tests", tests)
     .load::<Row>(connection)?;
-    let facts = rows
-        .into_iter()
-        .map(|(test, first_failed_at, status, reason, evaluated_at)| {
-            let verdict = status.map(|status| tag(&status, reason.as_deref(), evaluated_at));
-            let facts = StoredFacts {
-                verdict: verdict.transpose()?,
-                first_failed_at: first_failed_at.map(|at| at.0),
-            };
-            Ok((count(test)?, facts))
-        });
-    Ok(facts.collect::<Result<_, StoreError>>()?)
+    converted(rows, |(test, first_failed_at, status, reason, evaluated_at)| {
+        let verdict = status.map(|status| tag(&status, reason.as_deref(), evaluated_at));
+        let facts = StoredFacts {
+            verdict: verdict.transpose()?,
+            first_failed_at: first_failed_at.map(|at| at.0),
+        };
+        Ok((count(test)?, facts))
+    })
 }
 
 /// A verdict in short.

@@ -16,7 +16,7 @@ use crate::{
     db::{
         column::{At, count, long_count, word},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, converted},
         schema::{api_key, run, upload},
     },
     read::decision,
@@ -66,11 +66,10 @@ pub(crate) fn visible(
         .select(COLUMNS)
         .load(connection)?;
     let keys = names_of_keys(connection, rows.iter().map(|(_, key, ..)| *key).collect())?;
-    let entries = rows.into_iter().map(|row| {
+    converted(rows, |row| {
         let name = keys.get(&row.1).and_then(|(_, name)| name.clone());
         project_upload(row, name)
-    });
-    Ok(entries.collect::<Result<_, StoreError>>()?)
+    })
 }
 
 /// An upload with the name of its key.

@@ -36,7 +36,7 @@ use crate::{
         judged_figures::Health,
         observation::{self, StoredFinalResult},
         result_block,
-        test::{name_of, names_of_many},
+        test::{name_of, names_by_ordinal},
         verdict::parsed,
         verdict_block::StoredBlocks,
     },
@@ -236,7 +236,7 @@ impl VerdictUpdate {
             return Ok(VerdictChanges::default());
         }
         let ordinals: Vec<i32> = changes.iter().map(|(test, ..)| *test).collect();
-        let names = names_of_many(connection, project, &ordinals)?;
+        let names = names_by_ordinal(connection, project, &ordinals)?;
         let change = |(test, from, to): (i32, VerdictStatus, VerdictStatus)| {
             let name = name_of(&names, test)?;
             Ok(VerdictChange {
