@@ -122,9 +122,7 @@ impl EndedSessions for Database {
 
 impl Store for Database {
     fn ready(&self) -> Result<(), StoreError> {
-        self.on_primary("checking the schema", |connection| {
-            Ok(migrate::is_current(connection)??)
-        })
+        self.on_primary("checking the schema", migrate::is_current)
     }
 
     fn connections(&self) -> Connections {
