@@ -32,7 +32,7 @@ use crate::{
     read::{
         part::text_bytes,
         result_block::result_of,
-        test::{choose, is_in_file, map_found, stable_selector},
+        test::{choose, is_in_file, stable_selector},
         verdict,
     },
 };
@@ -209,7 +209,7 @@ fn find_named(
         return Ok(None);
     }
     let choice = choose(candidates, &selector.file, |(name, hash, _)| (name, hash));
-    let attempts = map_found(choice, |(name, _, rows)| {
+    let attempts = choice.try_map(|(name, _, rows)| {
         let ordinal = rows
             .oldest
             .first()

@@ -21,7 +21,7 @@ pub(crate) fn of_test(
     selector: &TestSelector,
 ) -> Read<TestLookup<Vec<StoredFix>>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |found| {
+    lookup.try_map(|found| {
         let bodies: Vec<Value> = fix::table
             .filter(fix::project_id.eq(project.id.0))
             .filter(fix::test.eq_any(&found.stored_as))

@@ -47,7 +47,7 @@ pub(crate) fn find(
     period: &Period,
 ) -> Read<TestLookup<TestHistory>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |test| {
+    lookup.try_map(|test| {
         let after = (period.to, i32::MAX);
         let rows = newest_rows(connection, project, &test.stored_as, period, after)?;
         let newest = rows.first().map(|row| row.started_at.0);

@@ -84,9 +84,7 @@ pub(crate) fn of_test(
     period: &Period,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |test| {
-        of_ordinals(connection, project, &test.stored_as, period)
-    })
+    lookup.try_map(|test| of_ordinals(connection, project, &test.stored_as, period))
 }
 
 /// Like [`of_test`], for the test whose results are stored under these numbers.

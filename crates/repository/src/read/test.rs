@@ -251,11 +251,7 @@ fn ordinal(
     project: &Project,
     selector: &TestSelector,
 ) -> Read<TestLookup<TestOrdinal>> {
-    Ok(match find(connection, project, selector)? {
-        TestLookup::Found(found) => TestLookup::Found(count(found.ordinal)?),
-        TestLookup::Missing => TestLookup::Missing,
-        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
-    })
+    find(connection, project, selector)?.try_map(|found| Ok(count(found.ordinal)?))
 }
 
 /// How a test is looked up.
@@ -431,15 +427,6 @@ pub(crate) fn choose<T>(
             ))
         }
     }
-}
-
-/// Maps the test of a look-up by `map`. A missing or ambiguous name stays as it is.
-pub(crate) fn map_found<T, U>(lookup: TestLookup<T>, map: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
-    Ok(match lookup {
-        TestLookup::Found(test) => TestLookup::Found(map(test)?),
-        TestLookup::Missing => TestLookup::Missing,
-        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
-    })
 }
 
 /// The names of the stored ones of these tests. A join, because Postgres would scan a list for each test.

@@ -42,7 +42,7 @@ pub(crate) fn find(
     failures: u32,
 ) -> Read<TestLookup<TestSummary>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |test| {
+    lookup.try_map(|test| {
         let failed: Vec<i32> = failure_codes().map(i32::from).collect();
         let (from, to) = visible(project, period);
         let results = Results {
