@@ -38,13 +38,7 @@ use crate::{
 };
 
 /// The verdicts in the order of the list.
-pub const STATUSES: [VerdictStatus; 5] = [
-    VerdictStatus::Broken,
-    VerdictStatus::Failing,
-    VerdictStatus::Flaky,
-    VerdictStatus::Healthy,
-    VerdictStatus::InsufficientData,
-];
+pub const STATUSES: [VerdictStatus; 5] = VerdictStatus::LISTED;
 
 /// Most owners of an answer.
 pub const OWNERS: usize = 100;

@@ -57,7 +57,9 @@ impl Administration for Database {
     }
 
     fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        self.on_primary("reading organizations", organization::all)
+        self.on_primary("reading organizations", |connection| {
+            organization::all(connection, false)
+        })
     }
 
     fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError> {
@@ -129,7 +131,7 @@ impl Administration for Database {
     }
 
     fn all_projects(&self) -> Result<Vec<ProjectEntry>, StoreError> {
-        self.on_primary("reading projects", project::all)
+        self.on_primary("reading projects", |connection| project::all(connection, false))
     }
 
     fn set_project(

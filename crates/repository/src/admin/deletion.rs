@@ -175,7 +175,7 @@ fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Tim
 /// The projects and organizations whose deletion was killed.
 pub(crate) fn unfinished(connection: &mut PgConnection) -> Read<UnfinishedDeletions> {
     Ok(UnfinishedDeletions {
-        organizations: organization::hidden(connection)?,
-        projects: project::hidden(connection)?,
+        organizations: organization::all(connection, true)?,
+        projects: project::all(connection, true)?,
     })
 }

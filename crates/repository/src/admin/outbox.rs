@@ -15,7 +15,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{dsl::select, prelude::*, sql_query, sql_types::Bool};
+use diesel::{prelude::*, sql_types::Bool};
 use serde_json::Value;
 
 pub(crate) use self::{edges::events, retention::prune};
@@ -26,8 +26,9 @@ use crate::{
     db::{
         column::{At, int},
         connection_string::establish,
-        pool::{WorkError, converted},
+        pool::{During, WorkError, converted},
         schema::{edge, message, project as projects, signature},
+        sql_statement::SqlStatement,
     },
     read::test,
 };
@@ -49,12 +50,6 @@ impl std::fmt::Debug for OutboxLock {
     }
 }
 
-#[derive(QueryableByName)]
-struct IsLocked {
-    #[diesel(sql_type = Bool)]
-    locked: bool,
-}
-
 impl OutboxLock {
     /// Takes the lock in the database of this connection string; none if another program has it.
     ///
@@ -62,16 +57,17 @@ impl OutboxLock {
     /// If the database does not answer.
     pub fn acquire(url: &str) -> Result<Option<Self>, StoreError> {
         let mut connection = establish(url)?;
-        let taken: IsLocked = sql_query("SELECT pg_try_advisory_lock(x'61737361796e'::bigint) AS locked")
-            .get_result(&mut connection)
-            .map_err(|error| WorkError::Query(error).during("taking the lock of the outbox"))?;
-        Ok(taken.locked.then_some(Self(connection)))
+        let is_taken: bool =
+            SqlStatement::<Bool>::new("SELECT pg_try_advisory_lock(x'61737361796e'::bigint)")
+                .get_result(&mut connection)
+                .during("taking the lock of the outbox")?;
+        Ok(is_taken.then_some(Self(connection)))
     }
 
     /// Whether the connection still has the lock.
     pub fn is_held(&mut self) -> bool {
-        select(diesel::dsl::sql::<Bool>("true"))
-            .get_result::<bool>(&mut self.0)
+        SqlStatement::<Bool>::new("SELECT true")
+            .get_result(&mut self.0)
             .unwrap_or(false)
     }
 }

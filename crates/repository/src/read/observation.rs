@@ -1,7 +1,7 @@
 //! Reads the engine's input, and a test's outcome in a run.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -293,27 +293,20 @@ impl Row {
     fn observations(self, tests: u32, texts: &mut Texts) -> Result<RunObservations, StoreError> {
         let pack = Pack::decode(&self.pack, tests)
             .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
-        Ok(RunObservations {
-            other_names: Vec::new(),
-            run: RunFacts {
-                id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
-                number: self.number,
-                started_at: self.started_at.0,
-                branch: self.branch.map(|branch| texts.shared(branch)),
-                revision: self.revision.map(|revision| texts.shared(revision)),
-                variant: texts.shared(self.suite.unwrap_or_default()),
-            },
-            present: pack.present,
-            skipped: pack.skipped,
-            untimed: pack.untimed,
-            failures: pack.failures,
-            ending: ending(
-                (self.complete, self.last_seen),
-                self.status.as_deref(),
-                self.failed,
-            )?,
-            repeated: pack.repeated,
-        })
+        let ending = ending(
+            (self.complete, self.last_seen),
+            self.status.as_deref(),
+            self.failed,
+        )?;
+        let run = RunFacts {
+            id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
+            number: self.number,
+            started_at: self.started_at.0,
+            branch: self.branch.map(|branch| texts.shared(&branch)),
+            revision: self.revision.map(|revision| texts.shared(&revision)),
+            variant: texts.shared(&self.suite.unwrap_or_default()),
+        };
+        Ok(pack.observed(run, ending))
     }
 }
 
@@ -334,17 +327,17 @@ pub(crate) fn ending(
     })
 }
 
-/// Texts that many runs share, each stored once.
-#[derive(Default)]
-struct Texts(HashMap<String, Arc<str>>);
+/// Texts that many rows share, each kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(HashSet<Arc<str>>);
 
 impl Texts {
-    fn shared(&mut self, text: String) -> Arc<str> {
-        if let Some(shared) = self.0.get(&text) {
-            return Arc::clone(shared);
+    pub(crate) fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
         }
-        let shared: Arc<str> = Arc::from(text.as_str());
-        self.0.insert(text, Arc::clone(&shared));
+        let shared: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&shared));
         shared
     }
 }

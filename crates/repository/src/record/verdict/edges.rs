@@ -27,7 +27,10 @@ use crate::{
         column::{At, int},
         schema::{attempt, edge, project as projects},
     },
-    read::{judged_figures::Health, verdict_block::OwnFigures},
+    read::{
+        judged_figures::{self, Health},
+        verdict_block::OwnFigures,
+    },
 };
 use rows::{Before, Row};
 
@@ -292,7 +295,7 @@ impl JudgedEdges {
     }
 
     fn flaky(&self) -> i32 {
-        i32::try_from(self.health.flaky).unwrap_or(i32::MAX)
+        judged_figures::flaky(Some(&self.health.stored()))
     }
 
     fn exceeds_budget(&self, before: &Before) -> bool {
