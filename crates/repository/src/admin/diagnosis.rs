@@ -8,18 +8,16 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use diesel::{
-    connection::SimpleConnection,
-    pg::PgRowByRowLoadingMode,
-    prelude::*,
-    query_dsl::LoadQuery,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::{connection::SimpleConnection, prelude::*, query_dsl::LoadQuery};
 use uuid::Uuid;
 
 use crate::{
     admin::migrate::{self, SchemaComparison},
-    db::{column::At, connection_string::establish, sql_statement::SqlStatement},
+    db::{
+        column::At,
+        connection_string::establish,
+        sql_statement::{SqlRow, SqlStatement, sql_row},
+    },
     read::pack::Pack,
 };
 
@@ -35,77 +33,87 @@ impl std::fmt::Debug for Inspection {
     }
 }
 
-/// The server, the connected role and the database.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct ServerFacts {
-    /// The database's name.
-    pub database: String,
-    /// The role that is connected.
-    pub role: String,
-    /// The server's version, such as `15.12 (Debian 15.12-0+deb12u2)`.
-    pub version: String,
-    /// The same as a number: 150012.
-    pub version_number: i32,
-    /// The encoding that texts are stored in.
-    pub encoding: String,
-    /// Whether it is a standby, which accepts no writes.
-    pub is_standby: bool,
-    /// Size of the whole database on disk, in bytes.
-    pub size_bytes: i64,
+sql_row! {
+    /// The server, the connected role and the database.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ServerFacts {
+        /// The database's name.
+        pub database: String,
+        /// The role that is connected.
+        pub role: String,
+        /// The server's version, such as `15.12 (Debian 15.12-0+deb12u2)`.
+        pub version: String,
+        /// The same as a number: 150012.
+        pub version_number: i32,
+        /// The encoding that texts are stored in.
+        pub encoding: String,
+        /// Whether it is a standby, which accepts no writes.
+        pub is_standby: bool,
+        /// Size of the whole database on disk, in bytes.
+        pub size_bytes: i64,
+    }
 }
 
-/// The rights of a role.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct Rights {
-    /// Its name.
-    pub role: String,
-    /// Whether it is the connected role.
-    pub is_connected: bool,
-    /// Whether it is a superuser, for which Postgres checks no rights.
-    pub superuser: bool,
-    /// Whether it may read the tables of the read API.
-    pub reads: bool,
-    /// Whether it may store results.
-    pub records: bool,
-    /// Whether it may create organizations and keys.
-    pub administers: bool,
-    /// Whether it may change the schema.
-    pub migrates: bool,
+sql_row! {
+    /// The rights of a role.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Rights {
+        /// Its name.
+        pub role: String,
+        /// Whether it is the connected role.
+        pub is_connected: bool,
+        /// Whether it is a superuser, for which Postgres checks no rights.
+        pub superuser: bool,
+        /// Whether it may read the tables of the read API.
+        pub reads: bool,
+        /// Whether it may store results.
+        pub records: bool,
+        /// Whether it may create organizations and keys.
+        pub administers: bool,
+        /// Whether it may change the schema.
+        pub migrates: bool,
+    }
 }
 
-/// Size of one table on disk, with indexes and partitions.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct TableSize {
-    /// The table's name.
-    pub name: String,
-    /// Its size in bytes.
-    pub bytes: i64,
+sql_row! {
+    /// Size of one table on disk, with indexes and partitions.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TableSize {
+        /// The table's name.
+        pub name: String,
+        /// Its size in bytes.
+        pub bytes: i64,
+    }
 }
 
-/// The blocks of results, those of verdicts with the rows of evidence, or the attempts with errors.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct BlockCounts {
-    /// All of them.
-    pub blocks: i64,
-    /// Those that no import writes.
-    pub unsound: i64,
-    /// The run of one of these.
-    pub example: Option<String>,
+sql_row! {
+    /// The blocks of results, those of verdicts with the rows of evidence, or the attempts with errors.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct BlockCounts {
+        /// All of them.
+        pub blocks: i64,
+        /// Those that no import writes.
+        pub unsound: i64,
+        /// The run of one of these.
+        pub example: Option<String>,
+    }
 }
 
-/// The messages of a project to a target that were not delivered.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct UndeliveredMessages {
-    /// The project's name.
-    pub project: String,
-    /// The target's name.
-    pub target: String,
-    /// How many failed at least once.
-    pub messages: i64,
-    /// How many of them are given up.
-    pub given_up: i64,
-    /// Why the last attempt failed.
-    pub error: Option<String>,
+sql_row! {
+    /// The messages of a project to a target that were not delivered.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct UndeliveredMessages {
+        /// The project's name.
+        pub project: String,
+        /// The target's name.
+        pub target: String,
+        /// How many failed at least once.
+        pub messages: i64,
+        /// How many of them are given up.
+        pub given_up: i64,
+        /// Why the last attempt failed.
+        pub error: Option<String>,
+    }
 }
 
 /// A project with events for messages.
@@ -130,9 +138,6 @@ pub struct ProjectState {
     pub evaluated_at: Option<Timestamp>,
 }
 
-type Facts = (Text, Text, Text, Integer, Text, Bool, BigInt);
-type Counts = (BigInt, BigInt, Nullable<Text>);
-
 impl Inspection {
     /// Connects to the database of this connection string. Its schema is not checked.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
@@ -149,14 +154,14 @@ impl Inspection {
 
     /// The server's clock.
     pub fn clock(&mut self) -> Result<Timestamp, StoreError> {
-        let statement = SqlStatement::<Timestamptz>::new("SELECT clock_timestamp()");
+        let statement = SqlStatement::new("SELECT clock_timestamp()");
         let At(now) = self.one("reading the clock", statement)?;
         Ok(now)
     }
 
     /// The server, the connected role and the database.
     pub fn server(&mut self) -> Result<ServerFacts, StoreError> {
-        let statement = SqlStatement::<Facts>::new(
+        let statement = SqlStatement::new(
             "SELECT current_database()::text AS database, current_user::text AS role,
                     current_setting('server_version') AS version,
                     current_setting('server_version_num')::integer AS version_number,
@@ -173,7 +178,7 @@ impl Inspection {
 
     /// The rights of the connected role and of each existing one of the named roles. The tables must exist.
     pub fn rights(&mut self, roles: &[&str]) -> Result<Vec<Rights>, StoreError> {
-        let statement = SqlStatement::<(Text, Bool, Bool, Bool, Bool, Bool, Bool)>::new(
+        let statement = SqlStatement::new(
             "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
                     role.rolsuper AS superuser,
                     has_table_privilege(role.oid, 'result_block', 'SELECT')
@@ -260,7 +265,7 @@ impl Inspection {
     pub fn smallest_project(&mut self) -> Result<Option<(OrganizationId, ProjectId)>, StoreError> {
         let sql =
             "SELECT organization_id, id FROM project WHERE deleted_at IS NULL ORDER BY runs, id LIMIT 1";
-        let statement = SqlStatement::<(SqlUuid, SqlUuid)>::new(sql);
+        let statement = SqlStatement::new(sql);
         let found: Vec<(Uuid, Uuid)> = self.all("reading projects", statement)?;
         let ids = found.first();
         Ok(ids.map(|(organization, project)| (OrganizationId(*organization), ProjectId(*project))))
@@ -274,14 +279,14 @@ impl Inspection {
                    FROM pg_class AS tables
                    WHERE tables.relkind = 'r' AND tables.relnamespace = 'public'::regnamespace
                    GROUP BY 1 ORDER BY bytes DESC, name LIMIT 3";
-        self.all("reading sizes", SqlStatement::<(Text, BigInt)>::new(sql))
+        self.all("reading sizes", SqlStatement::new(sql))
     }
 
     /// The projects with events for messages, oldest first. The schema must be this program's.
     pub fn messaged_projects(&mut self) -> Result<Vec<MessagedProject>, StoreError> {
         let sql = "SELECT name, chat_served_at AS served_at FROM project
                    WHERE chat_events IS NOT NULL AND deleted_at IS NULL ORDER BY created_at, id";
-        let statement = SqlStatement::<(Text, Nullable<Timestamptz>)>::new(sql);
+        let statement = SqlStatement::new(sql);
         let rows: Vec<(String, Option<At>)> = self.all("reading projects with messages", statement)?;
         let projects = rows.into_iter().map(|(name, served_at)| MessagedProject {
             name,
@@ -298,7 +303,7 @@ impl Inspection {
                    FROM message JOIN project ON project.id = message.project_id
                    WHERE message.content IS NOT NULL AND message.delivered_at IS NULL AND message.attempts > 0
                    GROUP BY project.id, message.target ORDER BY project.name, project.id, message.target";
-        let statement = SqlStatement::<(Text, Text, BigInt, BigInt, Nullable<Text>)>::new(sql);
+        let statement = SqlStatement::new(sql);
         self.all("reading messages", statement)
     }
 
@@ -314,7 +319,7 @@ impl Inspection {
                    WHERE project.deleted_at IS NULL
                    GROUP BY project.id
                    ORDER BY project.created_at, project.id";
-        let statement = SqlStatement::<(Text, BigInt, BigInt, Nullable<Timestamptz>)>::new(sql);
+        let statement = SqlStatement::new(sql);
         let rows: Vec<(String, i64, i64, Option<At>)> = self.all("reading projects", statement)?;
         let states = rows
             .into_iter()
@@ -406,8 +411,8 @@ impl Inspection {
     pub fn unreadable_packs(&mut self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT project.name, project.tests, run_pack.run_number, run_pack.pack
                    FROM run_pack JOIN project ON project.id = run_pack.project_id";
-        let rows = SqlStatement::<(Text, Integer, Integer, Binary)>::new(sql)
-            .load_iter::<(String, i32, i32, Vec<u8>), PgRowByRowLoadingMode>(&mut self.0)
+        let rows = SqlStatement::<(String, i32, i32, Vec<u8>)>::new(sql)
+            .load_iter(&mut self.0)
             .map_err(|error| failed("checking packs", error))?;
         let mut unreadable = Vec::new();
         for row in rows {
@@ -420,31 +425,37 @@ impl Inspection {
     }
 
     fn counts(&mut self, doing: &'static str, sql: &'static str) -> Result<BlockCounts, StoreError> {
-        self.one(doing, SqlStatement::<Counts>::new(sql))
+        self.one(doing, SqlStatement::new(sql))
     }
 
     fn names(
         &mut self,
         doing: &'static str,
-        statement: SqlStatement<'_, Text>,
+        statement: SqlStatement<'_, String>,
     ) -> Result<Vec<String>, StoreError> {
         self.all(doing, statement)
     }
 
-    fn one<'q, T>(
+    fn one<'a, 'query, T: SqlRow>(
         &mut self,
         doing: &'static str,
-        statement: impl RunQueryDsl<PgConnection> + LoadQuery<'q, PgConnection, T>,
-    ) -> Result<T, StoreError> {
+        statement: SqlStatement<'a, T>,
+    ) -> Result<T, StoreError>
+    where
+        SqlStatement<'a, T>: LoadQuery<'query, PgConnection, T>,
+    {
         let row = statement.get_result(&mut self.0);
         row.map_err(|error| failed(doing, error))
     }
 
-    fn all<'q, T>(
+    fn all<'a, 'query, T: SqlRow>(
         &mut self,
         doing: &'static str,
-        statement: impl RunQueryDsl<PgConnection> + LoadQuery<'q, PgConnection, T>,
-    ) -> Result<Vec<T>, StoreError> {
+        statement: SqlStatement<'a, T>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        SqlStatement<'a, T>: LoadQuery<'query, PgConnection, T>,
+    {
         let rows = statement.load(&mut self.0);
         rows.map_err(|error| failed(doing, error))
     }

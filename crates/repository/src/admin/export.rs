@@ -10,10 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{Signal, VerdictStatus},
 };
-use diesel::{
-    prelude::*,
-    sql_types::{BigInt, Double, Integer, Nullable, Text, Timestamptz},
-};
+use diesel::prelude::*;
 use serde::Serialize;
 
 use crate::{
@@ -274,28 +271,12 @@ fn exported_tests(
     limit: u32,
 ) -> Read<Vec<(i32, ExportRow)>> {
     /// Number, name and file; status, reason and body of the verdict, when it was judged; its figures.
-    type Types = (
-        (Integer, Text, Nullable<Text>),
-        (
-            Nullable<Text>,
-            Nullable<Text>,
-            Nullable<Text>,
-            Nullable<Timestamptz>,
-        ),
-        (
-            Nullable<Double>,
-            Nullable<Double>,
-            Nullable<Double>,
-            Nullable<Double>,
-            Nullable<BigInt>,
-        ),
-    );
     type Row = (
         (i32, String, Option<String>),
         (Option<String>, Option<String>, Option<String>, Option<At>),
         (Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<i64>),
     );
-    let rows = SqlStatement::<Types>::new(
+    let rows: Vec<Row> = SqlStatement::new(
         "SELECT test.ordinal, test.name, test.file_path, block.status[test.ordinal % 128 + 1], \
          block.reason[test.ordinal % 128 + 1], block.bodies[block.body[test.ordinal % 128 + 1]], \
          project.evaluated_at, \
@@ -312,7 +293,7 @@ fn exported_tests(
     .bind("first", first)
     .bind("visible_from", At(project.visible_from))
     .bind("limit", i64::from(limit))
-    .load::<Row>(connection)?;
+    .load(connection)?;
     let mut tests = Vec::with_capacity(rows.len());
     for ((test, name, file_path), (status, reason, body, evaluated_at), figures) in rows {
         let status: Option<VerdictStatus> = optional_word("verdict", status.as_deref())?;

@@ -17,7 +17,7 @@ use assay_domain::{
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Bool, Date, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Date, Uuid as SqlUuid},
 };
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -45,11 +45,6 @@ const CLIENT_CHARS: usize = 200;
 /// Most characters that are stored of a sender.
 const SENDER_CHARS: usize = 500;
 
-type KeyTypes = (
-    (SqlUuid, SqlUuid, Text, Text),
-    (Nullable<Text>, Bool, Bool, Nullable<Timestamptz>),
-    Nullable<Timestamptz>,
-);
 type KeyRow = (
     (Uuid, Uuid, String, String),
     (Option<String>, bool, bool, Option<At>),
@@ -60,7 +55,7 @@ impl IngestKeys for Database {
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
         self.on_primary("reading a key", |connection| {
             // Diesel's query language has no functions that return rows.
-            let row: Option<KeyRow> = SqlStatement::<KeyTypes>::new("SELECT * FROM assay_ingest_key({hash})")
+            let row: Option<KeyRow> = SqlStatement::new("SELECT * FROM assay_ingest_key({hash})")
                 .bind("hash", hash.0.as_slice())
                 .get_result(connection)
                 .optional()?;
@@ -71,12 +66,11 @@ impl IngestKeys for Database {
     fn trusted_keys(&self, issuer: &str, repository: &str) -> Result<Vec<StoredIngestKey>, StoreError> {
         let (issuer, repository) = (storable(issuer), storable(repository));
         self.on_primary("reading trusted keys", |connection| {
-            let rows: Vec<(KeyRow, Value)> = SqlStatement::<(KeyTypes, Jsonb)>::new(
-                "SELECT * FROM assay_ingest_trust({issuer}, {repository})",
-            )
-            .bind("issuer", issuer.as_str())
-            .bind("repository", repository.as_str())
-            .load(connection)?;
+            let rows: Vec<(KeyRow, Value)> =
+                SqlStatement::new("SELECT * FROM assay_ingest_trust({issuer}, {repository})")
+                    .bind("issuer", issuer.as_str())
+                    .bind("repository", repository.as_str())
+                    .load(connection)?;
             converted(rows, |(row, trust)| {
                 Ok(stored_key(row, Some(key::trusted(trust)?)))
             })

@@ -15,7 +15,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{prelude::*, sql_types::Bool};
+use diesel::prelude::*;
 use serde_json::Value;
 
 pub(crate) use self::{edges::events, retention::prune};
@@ -57,16 +57,15 @@ impl OutboxLock {
     /// If the database does not answer.
     pub fn acquire(url: &str) -> Result<Option<Self>, StoreError> {
         let mut connection = establish(url)?;
-        let is_taken: bool =
-            SqlStatement::<Bool>::new("SELECT pg_try_advisory_lock(x'61737361796e'::bigint)")
-                .get_result(&mut connection)
-                .during("taking the lock of the outbox")?;
+        let is_taken: bool = SqlStatement::new("SELECT pg_try_advisory_lock(x'61737361796e'::bigint)")
+            .get_result(&mut connection)
+            .during("taking the lock of the outbox")?;
         Ok(is_taken.then_some(Self(connection)))
     }
 
     /// Whether the connection still has the lock.
     pub fn is_held(&mut self) -> bool {
-        SqlStatement::<Bool>::new("SELECT true")
+        SqlStatement::new("SELECT true")
             .get_result(&mut self.0)
             .unwrap_or(false)
     }

@@ -7,18 +7,97 @@ use std::marker::PhantomData;
 
 use diesel::{
     deserialize,
-    pg::Pg,
+    pg::{Pg, PgRowByRowLoadingMode},
     prelude::*,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
+    query_dsl::LoadQuery,
     result::Error as QueryError,
     row::NamedRow,
-    sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Binary, Bool, Double, Integer, Jsonb, Nullable, SmallInt, SqlType, Text, Timestamptz,
+        Uuid as SqlUuid,
+    },
 };
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::db::column::At;
 
-/// A statement whose rows have the SQL types `Row`, in the order of their columns.
+/// A row of a statement, or one of its columns.
+pub(crate) trait SqlRow {
+    /// Its SQL type, which follows from the Rust type.
+    type Sql;
+}
+
+macro_rules! columns {
+    ($($sql:ty: $type:ty,)*) => {
+        $(impl SqlRow for $type {
+            type Sql = $sql;
+        })*
+    };
+}
+
+columns! {
+    Bool: bool,
+    SmallInt: i16,
+    Integer: i32,
+    BigInt: i64,
+    Double: f64,
+    Text: String,
+    Binary: Vec<u8>,
+    Jsonb: Value,
+    Timestamptz: At,
+    SqlUuid: Uuid,
+}
+
+impl<T: SqlRow<Sql: SqlType>> SqlRow for Option<T> {
+    type Sql = Nullable<T::Sql>;
+}
+
+impl<T: SqlRow<Sql: SqlType>> SqlRow for Vec<Option<T>> {
+    type Sql = Array<Nullable<T::Sql>>;
+}
+
+macro_rules! tuples {
+    ($($($column:ident)+,)*) => {
+        $(impl<$($column: SqlRow),+> SqlRow for ($($column),+) {
+            type Sql = ($($column::Sql),+);
+        })*
+    };
+}
+
+tuples! {
+    A B,
+    A B C,
+    A B C D,
+    A B C D E,
+    A B C D E F,
+    A B C D E F G,
+    A B C D E F G H I,
+}
+
+/// Declares a row with named columns, in the order of the statement.
+macro_rules! sql_row {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis struct $name:ident {
+            $($(#[$of_column:meta])* $column_vis:vis $column:ident: $type:ty,)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(diesel::Queryable)]
+        $vis struct $name {
+            $($(#[$of_column])* $column_vis $column: $type,)*
+        }
+
+        impl $crate::db::sql_statement::SqlRow for $name {
+            type Sql = ($(<$type as $crate::db::sql_statement::SqlRow>::Sql,)*);
+        }
+    };
+}
+pub(crate) use sql_row;
+
+/// A statement with rows of this kind.
 #[derive(Debug)]
 pub(crate) struct SqlStatement<'a, Row> {
     parts: Vec<Part<'a>>,
@@ -170,8 +249,42 @@ impl<Row> QueryId for SqlStatement<'_, Row> {
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-impl<Row> Query for SqlStatement<'_, Row> {
-    type SqlType = Row;
+impl<Row: SqlRow> Query for SqlStatement<'_, Row> {
+    type SqlType = Row::Sql;
+}
+
+/// Iterates over rows that are read one at a time.
+type RowByRow<'connection, 'query, Statement, Row> =
+    <Statement as LoadQuery<'query, PgConnection, Row, PgRowByRowLoadingMode>>::RowIter<'connection>;
+
+impl<Row: SqlRow> SqlStatement<'_, Row> {
+    /// All rows.
+    pub(crate) fn load<'query>(self, connection: &mut PgConnection) -> QueryResult<Vec<Row>>
+    where
+        Self: LoadQuery<'query, PgConnection, Row>,
+    {
+        RunQueryDsl::load(self, connection)
+    }
+
+    /// The first row.
+    pub(crate) fn get_result<'query>(self, connection: &mut PgConnection) -> QueryResult<Row>
+    where
+        Self: LoadQuery<'query, PgConnection, Row>,
+    {
+        RunQueryDsl::get_result(self, connection)
+    }
+
+    /// The rows, one at a time in memory.
+    pub(crate) fn load_iter<'connection, 'query: 'connection>(
+        self,
+        connection: &'connection mut PgConnection,
+    ) -> QueryResult<RowByRow<'connection, 'query, Self, Row>>
+    where
+        Row: 'connection,
+        Self: LoadQuery<'query, PgConnection, Row, PgRowByRowLoadingMode> + 'connection,
+    {
+        RunQueryDsl::load_iter(self, connection)
+    }
 }
 
 impl<Row> RunQueryDsl<PgConnection> for SqlStatement<'_, Row> {}

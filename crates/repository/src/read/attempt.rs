@@ -11,13 +11,7 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestSelector},
     test_attempts::{StoredAttempt, TestAttempts},
 };
-use diesel::{
-    pg::PgRowByRowLoadingMode,
-    prelude::*,
-    sql_types::{
-        Array, BigInt, Binary, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
-    },
-};
+use diesel::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -27,7 +21,7 @@ use crate::{
         column::{At, corrupt, count, duration, failure_codes, file_hash, short_hash, status},
         period::retention_bounds,
         pool::Read,
-        sql_statement::SqlStatement,
+        sql_statement::{SqlStatement, sql_row},
     },
     read::{
         part::text_bytes,
@@ -83,72 +77,57 @@ macro_rules! from_texts {
 }
 pub(crate) use from_texts;
 
-/// The columns of a [`Row`].
-type RowTypes = (
-    (
-        SqlUuid,
-        Integer,
-        Nullable<Text>,
-        Nullable<Text>,
-        Nullable<Text>,
-        Timestamptz,
-    ),
-    Nullable<(Integer, Nullable<Text>, Binary, SmallInt, Nullable<BigInt>)>,
-    Nullable<(
-        Integer,
-        Integer,
-        SmallInt,
-        Nullable<BigInt>,
-        Nullable<Array<Nullable<Jsonb>>>,
-        Nullable<Text>,
-    )>,
-    Nullable<Text>,
-    Nullable<(SqlUuid, Nullable<Integer>)>,
-);
-
-/// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
-#[derive(Debug, Queryable)]
-struct Row {
-    run: RunRow,
-    /// None if the run has no test of the name.
-    result: Option<ResultRow>,
-    /// None for a single attempt without errors, which the result describes completely.
-    attempt: Option<AttemptRow>,
-    browser_name: Option<String>,
-    /// The id of the shard that ran it, and its index in a run with shards.
-    part: Option<(Uuid, Option<i32>)>,
+sql_row! {
+    /// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
+    #[derive(Debug)]
+    struct Row {
+        run: RunRow,
+        /// None if the run has no test of the name.
+        result: Option<ResultRow>,
+        /// None for a single attempt without errors, which the result describes completely.
+        attempt: Option<AttemptRow>,
+        browser_name: Option<String>,
+        /// The id of the shard that ran it, and its index in a run with shards.
+        part: Option<(Uuid, Option<i32>)>,
+    }
 }
 
-#[derive(Debug, Queryable)]
-struct RunRow {
-    id: Uuid,
-    number: i32,
-    branch: Option<String>,
-    commit_sha: Option<String>,
-    tested_revision: Option<String>,
-    started_at: At,
+sql_row! {
+    #[derive(Debug)]
+    struct RunRow {
+        id: Uuid,
+        number: i32,
+        branch: Option<String>,
+        commit_sha: Option<String>,
+        tested_revision: Option<String>,
+        started_at: At,
+    }
 }
 
-/// The result of the test in the run.
-#[derive(Debug, Queryable)]
-struct ResultRow {
-    test: i32,
-    file_path: Option<String>,
-    /// The hash of the file of the test's identity.
-    file_hash: Vec<u8>,
-    status: i16,
-    duration_ms: Option<i64>,
+sql_row! {
+    /// The result of the test in the run.
+    #[derive(Debug)]
+    struct ResultRow {
+        test: i32,
+        file_path: Option<String>,
+        /// The hash of the file of the test's identity.
+        file_hash: Vec<u8>,
+        status: i16,
+        duration_ms: Option<i64>,
+    }
 }
 
-#[derive(Debug, Queryable)]
-struct AttemptRow {
-    execution: i32,
-    retry: i32,
-    status: i16,
-    duration_ms: Option<i64>,
-    /// Its errors, and its output.
-    texts: Option<Vec<Option<Value>>>,
-    skip_reason: Option<String>,
+sql_row! {
+    #[derive(Debug)]
+    struct AttemptRow {
+        execution: i32,
+        retry: i32,
+        status: i16,
+        duration_ms: Option<i64>,
+        /// Its errors, and its output.
+        texts: Option<Vec<Option<Value>>>,
+        skip_reason: Option<String>,
+    }
 }
 
 /// The attempts of a test in a run; none if there is no such run.
@@ -243,7 +222,7 @@ pub(crate) fn last_errors(
     let hashes: Vec<Vec<u8>> = files.iter().map(|file| file_hash(*file)).collect();
     let failed: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
-    let rows = SqlStatement::<(BigInt, Nullable<Jsonb>)>::new(concat!(
+    let rows: Vec<(i64, Option<Value>)> = SqlStatement::new(concat!(
         "SELECT DISTINCT ON (asked.place) asked.place, ended.errors \
          FROM unnest({runs}, {names}, {hashes}, {files}) WITH ORDINALITY AS asked (run, name, hash, file, \
          place) JOIN part ON part.id = asked.run AND part.project_id = {project} JOIN run \
@@ -266,7 +245,7 @@ pub(crate) fn last_errors(
     .bind("from", from)
     .bind("to", to)
     .bind("failed", failed.as_slice())
-    .load::<(i64, Option<Value>)>(connection)?;
+    .load(connection)?;
     let mut all = vec![Vec::new(); tests.len()];
     for (place, stored) in rows {
         let place = usize::try_from(place).ok().and_then(|place| place.checked_sub(1));
@@ -328,7 +307,7 @@ fn rows<'a>(
     let (from, _) = retention_bounds(project);
     // The caller checks the other bound of the start: with both, Postgres searches all runs of the period while it has no
     // statistics.
-    SqlStatement::<RowTypes>::new(concat!(
+    SqlStatement::new(concat!(
         "SELECT run.id, run.number, run.branch, run.commit_sha, run.tested_revision, run.started_at, \
          ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
          attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
@@ -354,7 +333,7 @@ fn rows<'a>(
     .bind("name_hash", name_hash)
     .bind("id", id.0)
     .bind("from", from)
-    .load_iter::<Row, PgRowByRowLoadingMode>(connection)
+    .load_iter(connection)
 }
 
 fn attempts(test: TestName, rows: CappedRows) -> Result<TestAttempts, StoreError> {

@@ -9,10 +9,7 @@ use assay_domain::{
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
-use diesel::{
-    prelude::*,
-    sql_types::{Integer, Nullable, SmallInt, Text},
-};
+use diesel::prelude::*;
 
 use crate::{
     db::{
@@ -33,8 +30,7 @@ pub(crate) fn final_statuses(
     tests: &[TestOrdinal],
 ) -> Read<Vec<(FinalStatus, TestName)>> {
     let ordinals = all_names(joins, tests);
-    type Types = (Integer, SmallInt, Integer, Text, Nullable<Text>);
-    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::<Types>::new(concat!(
+    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::new(concat!(
         "SELECT requested.test, result.status, result.attempts, test.name, test.file_path \
          FROM unnest({ordinals}) AS requested (test) JOIN test ON test.ordinal = requested.test \
          AND test.project_id = {project} JOIN result_block AS block \

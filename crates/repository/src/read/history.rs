@@ -18,10 +18,7 @@ use assay_domain::{
     test::{TestLookup, TestOrdinal, TestSelector},
     timestamp::Timestamp,
 };
-use diesel::{
-    prelude::*,
-    sql_types::{BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::{
@@ -30,7 +27,7 @@ use crate::{
         period::visible,
         pool::Read,
         schema::attempt,
-        sql_statement::{Part, SqlStatement},
+        sql_statement::{Part, SqlStatement, sql_row},
     },
     read::{
         joins::{self, of_tests},
@@ -77,35 +74,23 @@ const PART_OCCURRENCES: usize = 1_000;
 const PART_AND_NEXT: &str = "1001";
 const _: () = assert!(PART_OCCURRENCES == 1_000, "PART_AND_NEXT is one more");
 
-#[derive(Debug, Queryable)]
-struct Row {
-    /// The number under which the result is stored.
-    test: i32,
-    run_id: Uuid,
-    run_number: i32,
-    branch: Option<String>,
-    tested_revision: Option<String>,
-    commit_sha: Option<String>,
-    suite: Option<String>,
-    counts_in_verdicts: bool,
-    started_at: At,
-    status: i16,
-    duration_ms: Option<i64>,
+sql_row! {
+    #[derive(Debug)]
+    struct Row {
+        /// The number under which the result is stored.
+        test: i32,
+        run_id: Uuid,
+        run_number: i32,
+        branch: Option<String>,
+        tested_revision: Option<String>,
+        commit_sha: Option<String>,
+        suite: Option<String>,
+        counts_in_verdicts: bool,
+        started_at: At,
+        status: i16,
+        duration_ms: Option<i64>,
+    }
 }
-
-type RowTypes = (
-    Integer,
-    SqlUuid,
-    Integer,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Bool,
-    Timestamptz,
-    SmallInt,
-    Nullable<BigInt>,
-);
 
 /// The next occurrences of a history, and the rest that is still to be read.
 pub(crate) fn part(
@@ -132,7 +117,7 @@ fn newest_rows(
         several => Part::BigInt(i64::try_from(PART_OCCURRENCES + several.len()).unwrap_or(i64::MAX)),
     };
     // The blocks come in the order of their key, and so few are read. Then their runs are looked up.
-    let statement = SqlStatement::<RowTypes>::new(concat!(
+    let statement = SqlStatement::new(concat!(
         "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
              run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
          FROM (SELECT requested.test, of_test.* FROM {requested} AS requested CROSS JOIN LATERAL (\

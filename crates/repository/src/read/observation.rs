@@ -14,12 +14,7 @@ use assay_domain::{
     store::{FinalResult, ResultKey, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    pg::PgRowByRowLoadingMode,
-    prelude::*,
-    result::Error as QueryError,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::{prelude::*, result::Error as QueryError};
 use uuid::Uuid;
 
 use crate::{
@@ -28,7 +23,7 @@ use crate::{
         period::span,
         pool::Read,
         schema::project as projects,
-        sql_statement::SqlStatement,
+        sql_statement::{SqlStatement, sql_row},
     },
     read::{
         history_cache::{HistoryCache, HistoryVersion},
@@ -39,37 +34,24 @@ use crate::{
     },
 };
 
-#[derive(Debug, Queryable)]
-struct Row {
-    id: Uuid,
-    number: i32,
-    started_at: At,
-    branch: Option<String>,
-    revision: Option<String>,
-    suite: Option<String>,
-    complete: bool,
-    /// The end of its newest part, else its start.
-    last_seen: At,
-    status: Option<String>,
-    failed: i32,
-    duration_ms: Option<i64>,
-    pack: Vec<u8>,
+sql_row! {
+    #[derive(Debug)]
+    struct Row {
+        id: Uuid,
+        number: i32,
+        started_at: At,
+        branch: Option<String>,
+        revision: Option<String>,
+        suite: Option<String>,
+        complete: bool,
+        /// The end of its newest part, else its start.
+        last_seen: At,
+        status: Option<String>,
+        failed: i32,
+        duration_ms: Option<i64>,
+        pack: Vec<u8>,
+    }
 }
-
-type RowTypes = (
-    SqlUuid,
-    Integer,
-    Timestamptz,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Bool,
-    Timestamptz,
-    Nullable<Text>,
-    Integer,
-    Nullable<BigInt>,
-    Binary,
-);
 
 /// A history, and the joined tests that it has.
 pub(crate) type JoinedHistory = (Arc<History>, Arc<Joins>);
@@ -255,7 +237,7 @@ impl State {
         };
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
-        let mut packs = SqlStatement::<RowTypes>::new(
+        let mut packs = SqlStatement::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
          run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
@@ -271,8 +253,8 @@ impl State {
         }
         let mut texts = Texts::default();
         // Row by row, so that a pack is decoded while Postgres searches the next ones.
-        for row in packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)? {
-            let row = row?;
+        for row in packs.load_iter(connection)? {
+            let row: Row = row?;
             let duration = row.duration_ms.and_then(|ms| u64::try_from(ms).ok());
             match row.observations(self.tests, &mut texts) {
                 Ok(mut observed) => {
@@ -427,22 +409,21 @@ fn results_of(
     };
     // Diesel has no rows from arrays, and two lists would match every test with every run. The bounds follow from the
     // starts, and exclude other partitions from the plan.
-    let rows: Vec<(i32, i32, i16, Option<i32>)> =
-        SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(concat!(
-            "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms \
+    let rows: Vec<(i32, i32, i16, Option<i32>)> = SqlStatement::new(concat!(
+        "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms \
          FROM unnest({tests}, {numbers}, {starts}) AS requested (test, run_number, started_at) \
          JOIN result_block AS block ON block.block = requested.test / 512 \
          AND block.started_at = requested.started_at AND block.run_number = requested.run_number \
          AND block.project_id = {project} AND block.started_at BETWEEN {oldest} AND {newest}",
-            result_of!("requested.test")
-        ))
-        .bind("tests", &*tests)
-        .bind("numbers", &*numbers)
-        .bind("starts", &*starts)
-        .bind("project", project)
-        .bind("oldest", oldest)
-        .bind("newest", newest)
-        .load(connection)?;
+        result_of!("requested.test")
+    ))
+    .bind("tests", &*tests)
+    .bind("numbers", &*numbers)
+    .bind("starts", &*starts)
+    .bind("project", project)
+    .bind("oldest", oldest)
+    .bind("newest", newest)
+    .load(connection)?;
     let result_by_key =
         |(test, run_number, status, offset_ms)| ((test, run_number), StoredFinalResult { status, offset_ms });
     Ok(rows.into_iter().map(result_by_key).collect())

@@ -10,11 +10,7 @@ use assay_domain::{
     run::{Outcome, RunState, Shard, ShardDurations},
     store::StoreError,
 };
-use diesel::{
-    pg::{Pg, PgRowByRowLoadingMode},
-    prelude::*,
-    sql_types::Jsonb,
-};
+use diesel::{pg::Pg, prelude::*, sql_types::Jsonb};
 use serde::Deserialize as _;
 use serde_json::Value;
 use uuid::Uuid;
@@ -120,7 +116,7 @@ pub(crate) fn report_errors(
     let all: i64 = current.map(|part| i64::from(part.report_errors)).sum();
     let mut errors = Vec::new();
     if all > 0 {
-        let rows = SqlStatement::<Jsonb>::new(
+        let rows = SqlStatement::<Value>::new(
             "SELECT error.value FROM part CROSS JOIN LATERAL jsonb_array_elements(part.report_errors) \
          WITH ORDINALITY AS error (value, place) WHERE part.project_id = {project} \
          AND part.run_number = {run} AND NOT part.superseded \
@@ -128,7 +124,7 @@ pub(crate) fn report_errors(
         )
         .bind("project", project)
         .bind("run", run)
-        .load_iter::<Value, PgRowByRowLoadingMode>(connection)?;
+        .load_iter(connection)?;
         let mut bytes_left = Some(MOST_ERROR_BYTES);
         for row in rows {
             let value = row?;

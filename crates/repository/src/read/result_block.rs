@@ -9,7 +9,7 @@ use assay_domain::store::StoreError;
 use diesel::{
     pg::{Pg, PgRowByRowLoadingMode},
     prelude::*,
-    sql_types::{Array, Binary, Integer, Nullable, Timestamptz},
+    sql_types::{Array, Integer, Nullable},
 };
 use uuid::Uuid;
 
@@ -345,12 +345,11 @@ pub(crate) fn newest_starts(
     tests: &[i32],
     bounds: Option<(At, At)>,
 ) -> QueryResult<HashMap<i32, At>> {
-    type Types = (Integer, Nullable<Binary>, Integer, Nullable<Timestamptz>);
     let blocks = blocks_of(tests);
     if blocks.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut statement = SqlStatement::<Types>::new(
+    let mut statement = SqlStatement::new(
         "SELECT block.block, block.present, length(block.status), max(block.started_at) \
          FROM result_block AS block \
          WHERE block.project_id = {project} AND block.block = ANY({blocks})",

@@ -8,12 +8,7 @@ use assay_domain::{
     project::Project,
     run::{Outcome, RunPage, RunQuery, RunRow},
 };
-use diesel::{
-    PgConnection, RunQueryDsl,
-    dsl::{AsSelect, SqlTypeOf},
-    pg::Pg,
-    sql_types::{BigInt, Bool, Text},
-};
+use diesel::PgConnection;
 
 use crate::{
     db::{
@@ -50,11 +45,9 @@ const NEWER: &str =
 
 /// One page of the runs list, in one statement wherever it has a run.
 pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
-    type Types = (SqlTypeOf<AsSelect<StoredRun, Pg>>, ListContextTypes);
     let list = List::new(project, query);
     let per_page = query.per_page.count();
-    let page =
-        SqlStatement::<Types>::new("SELECT {columns}, {context} FROM run WHERE {matching}{beyond} ORDER BY ");
+    let page = SqlStatement::new("SELECT {columns}, {context} FROM run WHERE {matching}{beyond} ORDER BY ");
     let page = match query.direction {
         Direction::Next => page.sql("run.started_at DESC, run.number DESC LIMIT {limit}"),
         Direction::Prev => page.sql("run.started_at, run.number LIMIT {limit}"),
@@ -67,7 +60,7 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
     let (stable_branch, total, is_behind) = match contexts.pop() {
         Some(with_context) => with_context,
         None => list
-            .fill(SqlStatement::<ListContextTypes>::new("SELECT {context}"), false)
+            .fill(SqlStatement::new("SELECT {context}"), false)
             .get_result(connection)?,
     };
     let has_more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
@@ -97,8 +90,7 @@ pub(crate) fn longest(
     project: &Project,
     query: &RunQuery,
 ) -> Read<Vec<RunRow>> {
-    type Types = SqlTypeOf<AsSelect<StoredRun, Pg>>;
-    let statement = SqlStatement::<Types>::new(
+    let statement = SqlStatement::new(
         "SELECT {columns} FROM run WHERE {matching} ORDER BY run.duration_ms DESC NULLS LAST, run.number DESC LIMIT {limit}",
     );
     let rows: Vec<StoredRun> = List::new(project, query)
@@ -110,7 +102,6 @@ pub(crate) fn longest(
 
 /// The stable branch, the number of matching runs, and whether one is on the other side of the page.
 type ListContext = (String, i64, bool);
-type ListContextTypes = (Text, BigInt, Bool);
 
 /// The list from which a page is cut. Its statement is raw SQL, because building it with diesel took a fifth of the
 /// server's time for a page.

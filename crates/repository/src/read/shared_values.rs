@@ -16,10 +16,7 @@ use assay_domain::{
     project::Project,
     store::{SharedKey, SharedValue, StoreError},
 };
-use diesel::{
-    prelude::*,
-    sql_types::{Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use quick_cache::sync::GuardResult;
 use uuid::Uuid;
 
@@ -82,13 +79,11 @@ impl WindowState {
         project: &Project,
         (from, to): (At, At),
     ) -> QueryResult<Option<Self>> {
-        type Start = Nullable<Timestamptz>;
-        type Types = (Text, (SqlUuid, Start), Bool, (Start, Start), (Start, Start));
         type Ends = (Option<At>, Option<At>);
         type Row = (String, HistoryVersion, bool, Ends, Ends);
         let (first_visible, last_visible) = retention_bounds(project);
         // Without statistics, `min` and `max` would read all runs.
-        let row: Option<Row> = SqlStatement::<Types>::new(
+        let row: Option<Row> = SqlStatement::new(
             "SELECT project.stable_branch, project.observed, project.evaluated_at, project.joined_tests IS NOT NULL, \
              (SELECT run.started_at FROM run WHERE run.project_id = {project} \
              AND run.started_at BETWEEN {from} AND {to} ORDER BY run.started_at LIMIT 1), \

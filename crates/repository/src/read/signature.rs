@@ -13,9 +13,7 @@ use assay_domain::{
 };
 use diesel::{
     dsl::{max, min},
-    pg::PgRowByRowLoadingMode,
     prelude::*,
-    sql_types::{BigInt, Integer, Nullable, Text, Timestamptz},
 };
 use uuid::Uuid;
 
@@ -199,10 +197,9 @@ pub(crate) fn tests_hit(
     signatures: &[i32],
     name_bytes: usize,
 ) -> Read<HashMap<i32, TestsHit>> {
-    type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
     type Row = (i32, String, Option<String>, i64, i64, i64, i64);
     // OFFSET 0 makes Postgres look up the name of each test by its key, instead of reading all tests.
-    let statement = SqlStatement::<Types>::new(
+    let statement = SqlStatement::<Row>::new(
         "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, \
          placed.files, placed.total \
          FROM (SELECT named.*, count(*) OVER whole AS tests, \
@@ -224,7 +221,7 @@ pub(crate) fn tests_hit(
         .fill(statement)
         .bind("signatures", signatures)
         .bind("most", i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX))
-        .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+        .load_iter(connection)?;
     let mut hit: HashMap<i32, (TestsHit, usize)> = HashMap::new();
     for row in rows {
         let (signature, test_name, file_path, occurrences, tests, files, total) = row?;
@@ -254,7 +251,7 @@ pub(crate) fn runs_hit(
     filter: &OccurrenceFilter<'_>,
     signatures: &[i32],
 ) -> Read<HashMap<i32, u64>> {
-    let statement = SqlStatement::<(Integer, BigInt)>::new(
+    let statement = SqlStatement::new(
         "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE {occurrence} \
          AND attempt.signature = ANY({signatures}) GROUP BY attempt.signature",
     );
@@ -295,8 +292,7 @@ pub(crate) fn each_latest(
     characters: i32,
     mut each: impl FnMut(LatestOccurrence),
 ) -> QueryResult<()> {
-    type Types = (Integer, Timestamptz, Nullable<Text>);
-    let statement = SqlStatement::<Types>::new(
+    let statement = SqlStatement::<(i32, At, Option<String>)>::new(
         "SELECT latest.signature, latest.occurred_at, left(whole.message, {characters}) \
          FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \
              attempt.run_number, attempt.test FROM attempt WHERE {occurrence} AND attempt.signature {selected} \
@@ -309,7 +305,7 @@ pub(crate) fn each_latest(
     );
     let rows = selected(filter.fill(statement), signatures)
         .bind("characters", characters)
-        .load_iter::<(i32, At, Option<String>), PgRowByRowLoadingMode>(connection)?;
+        .load_iter(connection)?;
     for row in rows {
         let (signature, at, message) = row?;
         each(LatestOccurrence {

@@ -11,7 +11,6 @@ use assay_domain::{
 use diesel::{
     dsl::{count, count_star, max},
     prelude::*,
-    sql_types::{BigInt, Integer},
 };
 
 use crate::{
@@ -51,7 +50,7 @@ pub(crate) fn by_day(
         branch: branch.filter(|branch| can_be_stored(branch)),
         has_joins: false,
     };
-    let statement = SqlStatement::<(Integer, BigInt, BigInt)>::new(
+    let statement = SqlStatement::new(
         "SELECT attempt.signature, {day} - floor(extract(epoch \
          FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt \
          WHERE {occurrence} AND attempt.signature = ANY({ordinals}) GROUP BY attempt.signature, days_ago",

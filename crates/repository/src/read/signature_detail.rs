@@ -7,11 +7,7 @@ use assay_domain::{
     project::Project,
     signature::{SignatureDetail, SignatureRun},
 };
-use diesel::{
-    PgConnection, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-    sql_types::{BigInt, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::PgConnection;
 use uuid::Uuid;
 
 use crate::{
@@ -122,7 +118,7 @@ fn runs(
     filter: &OccurrenceFilter<'_>,
     signature: i32,
 ) -> Read<(Vec<SignatureRun>, bool)> {
-    let rows = runs_with_tests(filter, signature).load_iter::<HitRow, PgRowByRowLoadingMode>(connection)?;
+    let rows = runs_with_tests(filter, signature).load_iter(connection)?;
     let (mut runs, mut bytes_left, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
     for row in rows {
         let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
@@ -150,18 +146,6 @@ fn runs(
     Ok((runs, truncated))
 }
 
-/// The columns of [`runs_with_tests`].
-type HitTypes = (
-    Integer,
-    SqlUuid,
-    Nullable<Text>,
-    Timestamptz,
-    Text,
-    Nullable<Text>,
-    BigInt,
-    Integer,
-    SmallInt,
-);
 /// Number, id and branch of a run, its start, name and file of a test, occurrences, attempts and the final status.
 type HitRow = (
     i32,
@@ -178,9 +162,9 @@ type HitRow = (
 /// Selects the runs that [`runs`] returns, and one entry more, which shows that there are more. Runs are chosen before
 /// names are read; all tests of the last one are read, for their order. The rows of all attempts of a test have its
 /// result, so that its block is not read.
-fn runs_with_tests<'a>(filter: &OccurrenceFilter<'a>, signature: i32) -> SqlStatement<'a, HitTypes> {
+fn runs_with_tests<'a>(filter: &OccurrenceFilter<'a>, signature: i32) -> SqlStatement<'a, HitRow> {
     let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
-    let statement = SqlStatement::<HitTypes>::new(
+    let statement = SqlStatement::new(
         "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, \
          shown.file_path, \
          shown.occurrences, ended.attempts, ended.status \

@@ -11,10 +11,7 @@ use assay_domain::{
     project::Project,
     signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
 };
-use diesel::{
-    prelude::*,
-    sql_types::{BigInt, Integer, Text, Timestamptz},
-};
+use diesel::prelude::*;
 
 use crate::{
     db::{
@@ -148,7 +145,6 @@ pub(crate) fn new(
     project: &Project,
     period: &Period,
 ) -> Read<Vec<NewSignature>> {
-    type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
     let (visible_from, _) = retention_bounds(project);
     let (from, to) = visible(project, period);
     let hit = OccurrenceFilter {
@@ -158,7 +154,7 @@ pub(crate) fn new(
         branch: None,
         has_joins: true,
     };
-    let statement = SqlStatement::<Types>::new(
+    let statement = SqlStatement::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
          SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, \
          seen.first_seen FROM ( \
@@ -193,7 +189,7 @@ pub(crate) fn new(
 /// How many failed attempts have no signature.
 fn unfingerprinted(connection: &mut PgConnection, filter: &OccurrenceFilter<'_>) -> Read<u64> {
     let failures: Vec<i32> = failure_codes().map(i32::from).collect();
-    let statement = SqlStatement::<BigInt>::new(
+    let statement = SqlStatement::new(
         "SELECT count(*) FROM attempt WHERE {occurrence} AND attempt.signature IS NULL \
          AND attempt.status = ANY({failures})",
     );
@@ -240,7 +236,6 @@ impl List<'_> {
     }
 
     fn rows(&self, connection: &mut PgConnection, offset: i64, limit: i64) -> QueryResult<Vec<Row>> {
-        type Types = (Integer, Text, Text, Text, BigInt);
         let (figure, figured) = match self.query.sort {
             SignatureSort::Occurrences => ("count(*)", "attempt"),
             SignatureSort::Tests => ("count(DISTINCT {present})", "{attempts}"),
@@ -261,7 +256,7 @@ impl List<'_> {
             Some(_) => " WHERE signature.category = {category}",
             None => "",
         };
-        let statement = SqlStatement::<Types>::new(
+        let statement = SqlStatement::new(
             "SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, count(*) OVER () \
              FROM (SELECT attempt.signature, {figure} AS figure FROM {figured} WHERE {counted} \
                  AND attempt.signature {selected} GROUP BY attempt.signature{having}) AS found \

@@ -9,10 +9,7 @@ use assay_domain::{
     store::StoreError,
     test::TestOrdinal,
 };
-use diesel::{
-    PgConnection, RunQueryDsl as _,
-    sql_types::{Integer, Nullable, Text, Timestamptz},
-};
+use diesel::PgConnection;
 
 use crate::{
     db::{
@@ -26,13 +23,6 @@ use crate::{
 
 /// Test, start of its first failed run, status and reason of its verdict, time of the judgement.
 type Row = (i32, Option<At>, Option<String>, Option<String>, Option<At>);
-type RowTypes = (
-    Integer,
-    Nullable<Timestamptz>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Timestamptz>,
-);
 
 /// The stored facts about tests.
 pub(crate) fn of_tests(
@@ -76,7 +66,7 @@ fn of_ordinals(
     let failures: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
     // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
-    let rows = SqlStatement::<RowTypes>::new(
+    let rows: Vec<Row> = SqlStatement::new(
         "SELECT failed.test, (SELECT attempt.started_at FROM attempt \
          WHERE attempt.project_id = {project} AND attempt.test = failed.test \
          AND attempt.started_at BETWEEN {from} AND {to} AND attempt.status = ANY({failures}) \
@@ -91,7 +81,7 @@ fn of_ordinals(
     .bind("to", to)
     .bind("failures", &*failures)
     .bind("tests", tests)
-    .load::<Row>(connection)?;
+    .load(connection)?;
     converted(rows, |(test, first_failed_at, status, reason, evaluated_at)| {
         let verdict = status.map(|status| tag(&status, reason.as_deref(), evaluated_at));
         let facts = StoredFacts {

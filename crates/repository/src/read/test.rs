@@ -11,10 +11,7 @@ use assay_domain::{
     store::StoreError,
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
-use diesel::{
-    prelude::*,
-    sql_types::{Integer, Nullable, Text},
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::{
@@ -435,7 +432,7 @@ pub(crate) fn names_by_ordinal(
     project: Uuid,
     ordinals: &[i32],
 ) -> QueryResult<HashMap<i32, TestName>> {
-    let rows: Vec<(i32, String, Option<String>)> = SqlStatement::<(Integer, Text, Nullable<Text>)>::new(
+    let rows: Vec<(i32, String, Option<String>)> = SqlStatement::new(
         "SELECT test.ordinal, test.name, test.file_path FROM unnest({ordinals}) AS requested (ordinal) \
          JOIN test ON test.project_id = {project} AND test.ordinal = requested.ordinal",
     )

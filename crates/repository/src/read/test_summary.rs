@@ -9,10 +9,7 @@ use assay_domain::{
     test::{TestLookup, TestSelector},
     timestamp::Timestamp,
 };
-use diesel::{
-    prelude::*,
-    sql_types::{Bool, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -95,8 +92,7 @@ impl Results<'_> {
     /// `IN` reads the runs with a failed attempt once. A generic plan, which expects few rows, would search a joined
     /// list of them for each run.
     fn outcomes(&self, connection: &mut PgConnection) -> Read<Vec<RunOutcome>> {
-        type Types = (Nullable<Text>, SmallInt, Bool);
-        let statement = SqlStatement::<Types>::new(concat!(
+        let statement = SqlStatement::new(concat!(
             "SELECT run.branch, ran.status, ran.run_number IN (SELECT attempt.run_number FROM attempt \
          WHERE {failed_attempt}) FROM (SELECT block.run_number, block.started_at, result.status \
          FROM {requested} AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
@@ -119,8 +115,7 @@ impl Results<'_> {
 
     /// The oldest run with a failed attempt, and its start.
     fn first_failure(&self, connection: &mut PgConnection) -> Read<Option<(RunTag, Timestamp)>> {
-        type Types = (SqlUuid, Integer, Nullable<Text>, Timestamptz);
-        let statement = SqlStatement::<Types>::new(
+        let statement = SqlStatement::new(
             "SELECT run.id, run.number, run.branch, failed.started_at FROM ( \
          SELECT attempt.run_number, attempt.started_at FROM attempt WHERE {failed_attempt} \
          ORDER BY attempt.started_at, attempt.run_number LIMIT 1) AS failed \
@@ -133,15 +128,7 @@ impl Results<'_> {
 
     /// The newest runs with a failed attempt, newest first, each with the errors of its last failed attempt.
     fn last_failures(&self, connection: &mut PgConnection, failures: u32) -> Read<Vec<FailedOccurrence>> {
-        type Types = (
-            SqlUuid,
-            Integer,
-            Nullable<Text>,
-            Timestamptz,
-            SmallInt,
-            Nullable<Jsonb>,
-        );
-        let statement = SqlStatement::<Types>::new(concat!(
+        let statement = SqlStatement::new(concat!(
             "SELECT run.id, run.number, run.branch, failed.started_at, (SELECT max(ended.status) \
          FROM attempt AS ended \
          WHERE ended.is_final AND ended.test = failed.test AND ended.started_at = failed.started_at \
@@ -155,7 +142,8 @@ impl Results<'_> {
          ORDER BY failed.started_at DESC, failed.run_number DESC"
         ));
         let statement = self.fill(statement).bind("failures", i64::from(failures));
-        let rows: Vec<(Uuid, i32, Option<String>, At, i16, Option<Value>)> = statement.load(connection)?;
+        type Row = (Uuid, i32, Option<String>, At, i16, Option<Value>);
+        let rows: Vec<Row> = statement.load(connection)?;
         converted(rows, |(id, number, branch, started_at, code, stored)| {
             Ok(FailedOccurrence {
                 run: run_tag(id, number, branch),

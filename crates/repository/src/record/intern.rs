@@ -9,7 +9,7 @@ use assay_domain::{
 };
 use diesel::{
     prelude::*,
-    sql_types::{Array, BigInt, Binary, Integer, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Integer, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -245,7 +245,7 @@ pub(super) fn shown_tests(
     let hashes: Vec<Vec<u8>> = tests.iter().map(|(_, file)| file_hash(file.as_deref())).collect();
     let files: Vec<Option<&str>> = tests.iter().map(|(_, file)| file.as_deref()).collect();
     // The one with the requested identity comes last.
-    let rows: Vec<(i64, i32)> = SqlStatement::<(BigInt, Integer)>::new(
+    let rows: Vec<(i64, i32)> = SqlStatement::new(
         "SELECT requested.place, test.ordinal FROM unnest({names}, {hashes}, {files}) WITH ORDINALITY \
              AS requested (name_hash, file_hash, file_path, place) \
          JOIN test ON test.project_id = {project} AND test.name_hash = requested.name_hash \
@@ -276,7 +276,7 @@ pub(super) fn known_tests(
 ) -> QueryResult<HashMap<TestKey, i32>> {
     let requested: BTreeSet<&TestKey> = keys.iter().collect();
     let (names, files): (Vec<Vec<u8>>, Vec<Vec<u8>>) = requested.into_iter().cloned().unzip();
-    let rows: Vec<(TestKey, i32)> = SqlStatement::<((Binary, Binary), Integer)>::new(
+    let rows: Vec<(TestKey, i32)> = SqlStatement::new(
         "SELECT test.name_hash, test.file_hash, test.ordinal \
          FROM unnest({names}, {files}) AS requested (name_hash, file_hash) \
          JOIN test ON test.project_id = {project} AND test.name_hash = requested.name_hash \
@@ -369,7 +369,7 @@ pub(super) fn known_signatures<'a>(
 ) -> QueryResult<HashMap<String, i32>> {
     let fingerprints: Vec<&str> = fingerprints.collect();
     // A join, because Postgres would scan a list for each signature.
-    let rows: Vec<(String, i32)> = SqlStatement::<(Text, Integer)>::new(
+    let rows: Vec<(String, i32)> = SqlStatement::new(
         "SELECT signature.fingerprint, signature.ordinal FROM unnest({fingerprints}) AS requested (fingerprint) \
          JOIN signature ON signature.project_id = {project} AND signature.fingerprint = requested.fingerprint",
     )

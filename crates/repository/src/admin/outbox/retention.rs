@@ -97,8 +97,7 @@ fn delete_settled(connection: &mut PgConnection, project: Uuid, now: Timestamp) 
 /// The same for every project, where no `assay-notify` runs. What is dropped gets a line in the log.
 pub(crate) fn prune(database: &Database, now: Timestamp) -> Result<(), StoreError> {
     let projects: Vec<Uuid> = database.query("reading projects", |connection| {
-        let ids = project_entry::table.select(project_entry::id).load(connection);
-        ids
+        project_entry::table.select(project_entry::id).load(connection)
     })?;
     for project in projects {
         let Dropped { edges, messages } = database.forget(ProjectId(project), now)?;

@@ -6,11 +6,7 @@
 use std::collections::BTreeSet;
 
 use assay_domain::folding::{contains_folded, fold};
-use diesel::{
-    PgConnection, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-    sql_types::{Integer, Text},
-};
+use diesel::PgConnection;
 
 use crate::{
     db::{pool::Read, sql_statement::SqlStatement},
@@ -29,11 +25,11 @@ pub(super) fn matching(
     let search = fold(search);
     let contains_search = |text: &str| contains_folded(text, &search);
     let mut matches = BTreeSet::new();
-    let titles = SqlStatement::<(Integer, Text)>::new(
+    let titles = SqlStatement::<(i32, String)>::new(
         "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = {project}",
     )
     .bind("project", filter.project)
-    .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    .load_iter(connection)?;
     for row in titles {
         let (signature, title) = row?;
         if contains_search(&title) {
@@ -47,7 +43,7 @@ pub(super) fn matching(
     })?;
     let mut tests = Vec::new();
     // A joined test has its present file and the one that was reported.
-    let statement = SqlStatement::<(Integer, Text)>::new(
+    let statement = SqlStatement::<(i32, String)>::new(
         "SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT {hit} FROM {attempts} \
              WHERE {occurrence} AND attempt.signature IS NOT NULL) AS hit \
          CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = {project} \
@@ -57,9 +53,7 @@ pub(super) fn matching(
         false => "attempt.test",
         true => "unnest(ARRAY[attempt.test, joined.new]) AS test",
     };
-    let files = filter
-        .fill(statement.text("hit", hit))
-        .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    let files = filter.fill(statement.text("hit", hit)).load_iter(connection)?;
     for row in files {
         let (test, file) = row?;
         if contains_search(&file) {
@@ -67,7 +61,7 @@ pub(super) fn matching(
         }
     }
     if !tests.is_empty() {
-        let statement = SqlStatement::<Integer>::new(
+        let statement = SqlStatement::new(
             "SELECT DISTINCT attempt.signature FROM {attempts} WHERE {occurrence} \
              AND attempt.signature IS NOT NULL AND (attempt.test = ANY({tests}){or_joined})",
         );
