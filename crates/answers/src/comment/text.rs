@@ -17,6 +17,7 @@ use crate::{
     ejection::Ejection,
     links::{self, PublicPages},
     markdown::{code, fenced, one_line},
+    numbers::short,
     prompt::{self, Place},
 };
 
@@ -309,10 +310,7 @@ impl Text<'_> {
         let bases = self.changes.iter().filter_map(|changes| changes.base.as_ref());
         let revisions: BTreeSet<Option<&str>> = bases.map(|base| base.revision.as_deref()).collect();
         match revisions.into_iter().collect::<Vec<_>>().as_slice() {
-            [Some(revision)] => {
-                let short: String = revision.chars().take(8).collect();
-                format!("the stable branch at {}", code(&short))
-            }
+            [Some(revision)] => format!("the stable branch at {}", code(&short(revision))),
             _ => "the stable branch".to_owned(),
         }
     }

@@ -63,7 +63,7 @@ impl ByCause {
         ]
     }
 
-    const fn add(&mut self, cause: Cause) {
+    const fn add(&mut self, cause: Cause, tests: u32) {
         let count = match cause {
             Cause::Flake => &mut self.flake,
             Cause::Environment => &mut self.environment,
@@ -72,7 +72,7 @@ impl ByCause {
             Cause::ThisChange => &mut self.this_change,
             Cause::Unclear => &mut self.unclear,
         };
-        *count += 1;
+        *count += tests;
     }
 }
 
@@ -82,7 +82,7 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let worst = worst_of_tests(causes);
     let mut by_cause = ByCause::default();
     for failure in worst.values() {
-        by_cause.add(cause(failure));
+        by_cause.add(cause(failure), 1);
     }
     Gate::of(any_mine(worst.values().map(mine_of)), by_cause)
 }
@@ -180,12 +180,9 @@ pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     let mut not_mine = 1.0;
     for gate in gates {
         not_mine *= 1.0 - gate.mine;
-        by_cause.flake += gate.by_cause.flake;
-        by_cause.environment += gate.by_cause.environment;
-        by_cause.broken_before += gate.by_cause.broken_before;
-        by_cause.earlier_on_branch += gate.by_cause.earlier_on_branch;
-        by_cause.this_change += gate.by_cause.this_change;
-        by_cause.unclear += gate.by_cause.unclear;
+        for (cause, tests) in gate.by_cause.counts() {
+            by_cause.add(cause, tests);
+        }
     }
     Gate::of(1.0 - not_mine, by_cause)
 }
@@ -213,22 +210,14 @@ pub fn cause(failure: &FailureCause) -> Cause {
 
 /// The two largest probabilities, the largest first.
 pub(super) fn two_likeliest(of: &Probabilities) -> [(Cause, f64); 2] {
-    let mut first = (Cause::Flake, of.flake);
-    let mut second = (Cause::Environment, of.environment);
-    if second.1 > first.1 {
-        std::mem::swap(&mut first, &mut second);
-    }
-    for other in [
+    let mut causes = [
+        (Cause::Flake, of.flake),
+        (Cause::Environment, of.environment),
         (Cause::BrokenBefore, of.broken_before),
         (Cause::EarlierOnBranch, of.earlier_on_branch),
         (Cause::ThisChange, of.this_change),
-    ] {
-        if other.1 > first.1 {
-            second = first;
-            first = other;
-        } else if other.1 > second.1 {
-            second = other;
-        }
-    }
+    ];
+    causes.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    let [first, second, ..] = causes;
     [first, second]
 }

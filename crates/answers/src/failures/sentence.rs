@@ -10,13 +10,12 @@ use assay_flakiness::{CauseFacts, FailureCause};
 
 use self::elsewhere::Elsewhere;
 use super::gate;
+use crate::numbers::short;
 
 /// The runs before, from which on a habit shows.
 const WARM_UPS: u32 = 3;
 /// The fewest tests of which all fail at first by no chance.
 const TOGETHER: usize = 3;
-/// Characters of a revision in a sentence.
-const REVISION_CHARS: usize = 8;
 
 /// The sentence of a failure.
 pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowledge) -> String {
@@ -406,11 +405,6 @@ fn span(milliseconds: i64) -> String {
     };
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {unit}{plural}")
-}
-
-/// The abbreviated revision for a sentence.
-fn short(revision: &str) -> String {
-    revision.chars().take(REVISION_CHARS).collect()
 }
 
 fn uncapitalized(sentence: &str) -> String {
