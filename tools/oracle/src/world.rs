@@ -223,6 +223,14 @@ impl ExpectedTest {
         self.status() == "passed" && self.attempts.iter().any(|attempt| is_failure(attempt.status))
     }
 
+    /// Time of the failed attempts. None if no attempt reported a duration.
+    pub fn lost_ms(&self) -> Option<i64> {
+        let durations = || self.attempts.iter().filter(|attempt| attempt.duration.is_some());
+        durations().next()?;
+        let failed = durations().filter(|attempt| is_failure(attempt.status));
+        Some(failed.filter_map(|attempt| attempt.duration).sum())
+    }
+
     /// Time spent before the final attempt of each execution.
     pub fn wasted_ms(&self) -> i64 {
         let before = |attempts: &[Attempt]| -> i64 {
