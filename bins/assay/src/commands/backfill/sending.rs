@@ -156,11 +156,11 @@ impl Sender {
                 }
             }
             // The job itself sent it, more than a day ago.
-            Err(error) if error.code() == Some("run_closed") => {
+            Err(error) if error.code() == "run_closed" => {
                 counts.unchanged += 1;
                 self.state.add(id)?;
             }
-            Err(error) if error.is_the_reports_fault() && error.code() != Some("invalid_parameter") => {
+            Err(error) if error.is_the_reports_fault() && error.code() != "invalid_parameter" => {
                 counts.refused(&format!("{id}: {error}"));
             }
             Err(error) => return Err(self.interrupted(error)),
