@@ -30,7 +30,7 @@ use maud::{Markup, html};
 
 use super::{
     first_run,
-    parts::{count, failing_since, newest_commit, when},
+    parts::{cards, count, failing_since, newest_commit, when},
     rows,
 };
 use crate::{
@@ -326,21 +326,15 @@ fn new_errors(project: ProjectId, signatures: &[NewSignature], now: Timestamp) -
         @if !signatures.is_empty() {
             section aria-label="New errors" {
                 h2 { "New errors of the last 7 days" }
-                ol.rows {
-                    @for signature in signatures {
-                        li.row {
-                            div.card {
-                                a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
-                                p.facts {
-                                    span.category { (signature.category) }
-                                    span { (count(signature.tests, "test")) }
-                                    span { (count(signature.runs, "run")) }
-                                    span { "first seen " (when(signature.first_seen, now)) }
-                                }
-                            }
-                        }
+                (cards(signatures.iter().map(|signature| html! {
+                    a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
+                    p.facts {
+                        span.category { (signature.category) }
+                        span { (count(signature.tests, "test")) }
+                        span { (count(signature.runs, "run")) }
+                        span { "first seen " (when(signature.first_seen, now)) }
                     }
-                }
+                })))
                 p.pages { a href=(links::with_query(&links::project(project, "/errors"), &[("days", Some("7")), ("sort", Some(SignatureSort::FirstSeen.as_str()))])) { "All errors of the last 7 days" } }
             }
         }

@@ -16,7 +16,7 @@ use assay_domain::{
 };
 use assay_http::Problem;
 use assay_markup::{
-    chart, figures, name, reading,
+    figures, name, reading,
     repository::{self, Repository},
     words,
 };
@@ -25,7 +25,7 @@ use maud::{Markup, html};
 use self::failures::Causes;
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit, grouped, owner_form, pager, when},
+    parts::{branch_link, commit, grouped, owner_form, pager, shares, when},
 };
 use crate::{
     error::FrontError,
@@ -312,10 +312,6 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
         RunStatus::Incomplete => "incomplete",
     };
     let plain = counts.passed.saturating_sub(counts.recovered);
-    let summary = format!(
-        "{} failed, {} passed on retry, {plain} passed at the first attempt, {} skipped",
-        counts.failed, counts.recovered, counts.skipped
-    );
     html! {
         h1 { "Run " (run.run_number) " " span class={ "chip " (status) } { (status) } }
         @if !run.trusted { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
@@ -336,12 +332,7 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
             }
         }
         div.box {
-            (chart::shares(&[
-                ("failed", u64::from(counts.failed)),
-                ("recovered", u64::from(counts.recovered)),
-                ("passed", u64::from(plain)),
-                ("skipped", u64::from(counts.skipped)),
-            ], &summary))
+            (shares(&counts))
             p.facts {
                 span { b { (grouped(counts.failed)) } " failed" }
                 span { b { (grouped(counts.recovered)) } " passed on retry" }

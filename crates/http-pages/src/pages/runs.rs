@@ -8,10 +8,10 @@ use assay_domain::{
     run::{Outcome, RunQuery, RunRow},
     timestamp::Timestamp,
 };
-use assay_markup::{chart, words};
+use assay_markup::words;
 use maud::{Markup, html};
 
-use super::parts::{branch_field, branch_link, choice, commit, count, ended, grouped, when};
+use super::parts::{branch_field, branch_link, choice, commit, count, ended, grouped, shares, when};
 use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
@@ -205,12 +205,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                         }
                         @if let Some(subject) = run.subject() { p.sub { bdi { (subject) } @if let Some(author) = &run.author_name { ", by " bdi { (author) } } } }
                         p.facts {
-                            (chart::shares(&[
-                                ("failed", u64::from(counts.failed)),
-                                ("recovered", u64::from(counts.recovered)),
-                                ("passed", u64::from(counts.passed.saturating_sub(counts.recovered))),
-                                ("skipped", u64::from(counts.skipped)),
-                            ], &format!("{} failed, {} passed on retry, {} passed at the first attempt, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
+                            (shares(&counts))
                             span { b { (grouped(counts.failed)) } " failed" }
                             @if counts.recovered > 0 { span { b { (grouped(counts.recovered)) } " on retry" } }
                             span { "of " b { (grouped(counts.total)) } " tests" }

@@ -27,7 +27,7 @@ use assay_markup::{
 };
 use maud::{Markup, html};
 
-use super::parts::{choice, count, failing_since, grouped, owners_in_words, when};
+use super::parts::{cards, choice, count, failing_since, grouped, owners_in_words, section, when};
 use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
@@ -184,10 +184,7 @@ fn verdict(
             }
         }
         @if !verdict.evidence.signals.is_empty() {
-            section aria-labelledby="evidence" {
-                h2 #evidence { "Evidence" }
-                div.panel { (figures::evidence(&verdict.evidence, &run)) }
-            }
+            (section("evidence", "Evidence", &html! { div.panel { (figures::evidence(&verdict.evidence, &run)) } }))
         }
     }
 }
@@ -266,24 +263,15 @@ fn outcome(occurrence: &Occurrence) -> Outcome {
 fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
     html! {
         @if !fixes.is_empty() {
-            section aria-labelledby="fixes" {
-                h2 #fixes { "Fixes" }
-                ol.rows {
-                    @for watched in fixes {
-                        li.row {
-                            div.card {
-                                p { b { (fix_in_words(watched)) } }
-                                p.facts {
-                                    span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
-                                    span { (when(watched.fix.stored_at, now)) }
-                                    @if let Some(check) = &watched.fix.check { span { (check.outcome) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
-                                    @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
-                                }
-                            }
-                        }
-                    }
+            (section("fixes", "Fixes", &cards(fixes.iter().map(|watched| html! {
+                p { b { (fix_in_words(watched)) } }
+                p.facts {
+                    span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
+                    span { (when(watched.fix.stored_at, now)) }
+                    @if let Some(check) = &watched.fix.check { span { (check.outcome) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
+                    @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
                 }
-            }
+            }))))
         }
     }
 }
@@ -304,24 +292,15 @@ fn fix_in_words(watched: &WatchedFix) -> String {
 fn errors(project: ProjectId, signatures: &[TestSignature], now: Timestamp) -> Markup {
     html! {
         @if !signatures.is_empty() {
-            section aria-labelledby="errors" {
-                h2 #errors { "Errors" }
-                ol.rows {
-                    @for signature in signatures {
-                        li.row {
-                            div.card {
-                                p { a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } } }
-                                p.facts {
-                                    span.category { (signature.category) }
-                                    span { b { (grouped(signature.occurrences)) } " ×" }
-                                    span { "in " (count(signature.runs, "run")) }
-                                    span { "last " (when(signature.last_run, now)) }
-                                }
-                            }
-                        }
-                    }
+            (section("errors", "Errors", &cards(signatures.iter().map(|signature| html! {
+                p { a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } } }
+                p.facts {
+                    span.category { (signature.category) }
+                    span { b { (grouped(signature.occurrences)) } " ×" }
+                    span { "in " (count(signature.runs, "run")) }
+                    span { "last " (when(signature.last_run, now)) }
                 }
-            }
+            }))))
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     error::FrontError,
     links,
     pages::{
-        parts::{authors, owners_in_words, since_run},
+        parts::{authors, owners_in_words, run_link, since_run},
         whose::{failure_row, gate_section},
     },
     view::View,
@@ -211,10 +211,7 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
                     (cause::evidence(first.says)) " "
                     @for (place, run) in group.iter().enumerate() {
                         @if place > 0 { ", " }
-                        @match run.run_id.parse::<RunId>() {
-                            Ok(id) => a href=(links::run(project, &id)) { "run " (run.run_number) },
-                            Err(_) => { "run " (run.run_number) },
-                        }
+                        (run_link(project, &run.run_id, run.run_number))
                     }
                 }
             }
