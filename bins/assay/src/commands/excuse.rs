@@ -16,7 +16,7 @@ use crate::{
     clock,
     excused::{Entry, ExcusedFile, PATH, day_after, read},
     global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
+    server_flags::ProjectFlags,
 };
 
 /// Accept a failure until a day, by .assay/excused.toml
@@ -49,9 +49,6 @@ struct ProposeArgs {
     /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
     #[arg(long, value_name = "ID")]
     run: RunId,
-    /// The project of the run: its id or name
-    #[arg(long)]
-    project: Option<String>,
     /// The days from today to the last one of each entry
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(i64).range(0..=MOST_DAYS))]
     days: i64,
@@ -62,9 +59,7 @@ struct ProposeArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     ticket: String,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 /// Fail if an entry of .assay/excused.toml does not count
@@ -173,8 +168,7 @@ fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<E
 }
 
 fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?;
+    let (mut api, project) = args.server.open(global)?;
     let answer = api.get(&format!(
         "projects/{project}/runs/{}/failures?limit=200",
         args.run

@@ -10,6 +10,7 @@ use assay_cli_terminal::{
 };
 use assay_domain::id::ProjectId;
 use assay_reports::shown_name;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Method, header};
@@ -57,6 +58,16 @@ fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<Projec
         )
         .into()),
     }
+}
+
+/// The path of a test and what follows it, such as `/fix` or `?days=90`.
+pub fn path_of_test(project: ProjectId, test: &str, file: Option<&str>, rest: &str) -> String {
+    let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let separator = if rest.contains('?') { '&' } else { '?' };
+    let file = file.map_or_else(String::new, |file| {
+        format!("{separator}filePath={}", encoded(file))
+    });
+    format!("projects/{project}/tests/{}{rest}{file}", encoded(test))
 }
 
 /// A client of the read API.
@@ -160,6 +171,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn names_in_a_path_are_encoded() {
+        let id = "019aa3f4-5b1c-7def-8a3b-2f4e5d6c7b8a";
+        let path = path_of_test(id.parse().unwrap(), "cart > pays/1", Some("a b"), "?days=90");
+        let expected = format!("projects/{id}/tests/cart%20%3E%20pays%2F1?days=90&filePath=a%20b");
+        assert_eq!(path, expected);
+    }
 
     #[test]
     fn a_project_is_named_or_the_only_one() {
