@@ -162,7 +162,7 @@ fn in_words(file: &OwnersFile, owners: &Owners, coverage: &Coverage, problems: &
         unowned,
         ambiguous,
     } = coverage;
-    let rules = output::count(u64::try_from(owners.rules().count()).unwrap_or(u64::MAX), "rule");
+    let rules = output::count(owners.rules().count(), "rule");
     let share = match total {
         0 => String::new(),
         total => format!(" ({} %)", owned * 100 / total),
@@ -190,7 +190,7 @@ fn in_words(file: &OwnersFile, owners: &Owners, coverage: &Coverage, problems: &
         ),
     ];
     for (heading, files) in named.into_iter().filter(|(_, files)| !files.is_empty()) {
-        let heading_files = output::count(u64::try_from(files.len()).unwrap_or(u64::MAX), "file");
+        let heading_files = output::count(files.len(), "file");
         text += &format!("\n{heading_files} {heading}\n");
         for file in files.iter().take(MOST_NAMED) {
             text += &format!("  {}\n", shown_name(file));

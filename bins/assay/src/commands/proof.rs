@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: &ProofArgs) -> anyhow::Result<()> {
                 question.test.name,
                 answer.status,
                 answer.explanation,
-                output::count(u64::try_from(question.runs).unwrap_or(u64::MAX), "run")
+                output::count(question.runs, "run")
             )
         });
     }

@@ -130,7 +130,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         "ignored": ignored,
     });
     output::print(global.json, &value, || {
-        let lines = output::count(u64::try_from(renames.count()).unwrap_or(u64::MAX), "line");
+        let lines = output::count(renames.count(), "line");
         let notes = problems
             .iter()
             .map(|problem| format!("\n{}: {problem}", RenamesFile::PATH));
