@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::{View, single_test},
 };
@@ -82,26 +82,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         FileSelector::Any => None,
         FileSelector::Exactly(file) => Some(file.clone().unwrap_or_default()),
     };
-    Ok(Page {
-        title: format!(
-            "{}, run {}, {}",
-            name::in_title(&test.name),
-            attempts.run.run_number,
-            project.name
-        ),
-        api: vec![links::with_query(
-            &format!(
-                "/projects/{}/runs/{id}/tests/{}",
-                project.id,
-                links::escaped(&test.name)
-            ),
-            &[("filePath", file.as_deref())],
-        )],
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let title = format!("{}, run {}", name::in_title(&test.name), attempts.run.run_number);
+    let route = format!("/runs/{id}/tests/{}", links::escaped(&test.name));
+    let api = links::with_query(&route, &[("filePath", file.as_deref())]);
+    Ok(Answer::of_project(Tab::Runs, &title, &[api], body, project))
 }
 
 /// One attempt, with its prompt and the prompt's number on the page.

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -121,19 +121,10 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         @if !failures.is_empty() { (reading::folded(&[&reading::CAUSES])) }
     };
     let api = match (selector, &results.commit.revision) {
-        (CommitSelector::Sha(sha), _) | (_, Some(sha)) => format!("/projects/{}/commits/{sha}", project.id),
-        (CommitSelector::PullRequest(_) | CommitSelector::Branch(_), None) => {
-            format!("/projects/{}/runs", project.id)
-        }
+        (CommitSelector::Sha(sha), _) | (_, Some(sha)) => format!("/commits/{sha}"),
+        (CommitSelector::PullRequest(_) | CommitSelector::Branch(_), None) => "/runs".to_owned(),
     };
-    Ok(Page {
-        title: format!("{heading}, {}", project.name),
-        api: vec![api],
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    Ok(Answer::of_project(Tab::Runs, &heading, &[api], body, project))
 }
 
 fn heading(selector: &CommitSelector, results: &CommitResults) -> String {

@@ -18,7 +18,7 @@ use maud::{Markup, html};
 use super::parts::{cards, count, failing_since, run_link};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -57,18 +57,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         (time_of_runs(project.id, &times, view.now))
     };
-    Ok(Page {
-        title: format!("Health, {}", project.name),
-        api: vec![
-            format!("/projects/{}/health", project.id),
-            format!("/projects/{}/durations", project.id),
-            format!("/projects/{}/settings", project.id),
-        ],
-        project: Some(project),
-        tab: Tab::Health,
-        body,
-    }
-    .into())
+    let api = ["/health", "/durations", "/settings"];
+    Ok(Answer::of_project(Tab::Health, "Health", &api, body, project))
 }
 
 /// A chart of each figure.

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -71,14 +71,8 @@ fn damaged(view: &View<'_>, project: Project, id: RunId) -> Result<Answer, Front
             }
         }
     };
-    Ok(Page {
-        title: format!("Run {}, {}", run.run.run_number, project.name),
-        api: Vec::new(),
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let title = format!("Run {}", run.run.run_number);
+    Ok(Answer::of_project::<&str>(Tab::Runs, &title, &[], body, project))
 }
 
 fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, FrontError> {
@@ -148,7 +142,7 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
         }
         @if list.is_some() { (reading::folded(&[&reading::CAUSES])) }
     };
-    let detail = format!("/projects/{}/runs/{id}", project.id);
+    let detail = format!("/runs/{id}");
     let explained = links::with_query(
         &format!("{detail}/failures"),
         &[
@@ -157,14 +151,9 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
             ("limit", Some("200")),
         ],
     );
-    Ok(Page {
-        title: format!("Run {}, {}", run.run.run_number, project.name),
-        api: vec![detail, explained],
-        project: Some(project.clone()),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let title = format!("Run {}", run.run.run_number);
+    let api = [detail, explained];
+    Ok(Answer::of_project(Tab::Runs, &title, &api, body, project.clone()))
 }
 
 /// The failed tests of a run that has some, else those that passed on retry, else all.

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use super::parts::{branch_field, branch_link, choice, commit, count, ended, grouped, shares, when};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::{PER_PAGE, View},
 };
@@ -78,17 +78,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("direction", direction),
         ("perPage", Some("50")),
     ];
-    Ok(Page {
-        title: format!("Runs, {}", project.name),
-        api: vec![links::with_query(
-            &format!("/projects/{}/runs", project.id),
-            &[&filters[..], &cursor_parameters].concat(),
-        )],
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let api = links::with_query("/runs", &[&filters[..], &cursor_parameters].concat());
+    Ok(Answer::of_project(Tab::Runs, "Runs", &[api], body, project))
 }
 
 /// The runs that the address asks for.

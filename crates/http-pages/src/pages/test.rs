@@ -30,7 +30,7 @@ use maud::{Markup, html};
 use super::parts::{cards, choice, count, failing_since, grouped, owners_in_words, section, when};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::{View, single_test},
 };
@@ -96,21 +96,16 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (errors(project.id, &signatures, view.now))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
-    let route = format!("/projects/{}/tests/{}", project.id, links::escaped(&test.name));
+    let route = format!("/tests/{}", links::escaped(&test.name));
     let file = ("filePath", Some(test.file_path.as_deref().unwrap_or_default()));
-    Ok(Page {
-        title: format!("{}, {}", name::in_title(&test.name), project.name),
-        api: vec![
-            links::with_query(&route, &[("days", Some(days.as_str())), file]),
-            links::with_query(&format!("{route}/status"), &[file]),
-            links::with_query(&format!("{route}/fix"), &[file]),
-            links::with_query(&format!("{route}/proof"), &[file]),
-        ],
-        project: Some(project),
-        tab: Tab::Tests,
-        body,
-    }
-    .into())
+    let api = [
+        links::with_query(&route, &[("days", Some(days.as_str())), file]),
+        links::with_query(&format!("{route}/status"), &[file]),
+        links::with_query(&format!("{route}/fix"), &[file]),
+        links::with_query(&format!("{route}/proof"), &[file]),
+    ];
+    let title = name::in_title(&test.name);
+    Ok(Answer::of_project(Tab::Tests, &title, &api, body, project))
 }
 
 /// The run since which the test fails on the stable branch; none if its newest result there did not fail.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -183,15 +183,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("page", Some(&*number).filter(|_| place.page > 1)),
         ("perPage", Some("50")),
     ]);
-    let api = links::with_query(&format!("/projects/{}/tests", project.id), &api);
-    Ok(Page {
-        title: format!("Tests, {}", project.name),
-        project: Some(project),
-        tab: Tab::Tests,
-        body,
-        api: vec![api],
-    }
-    .into())
+    let api = links::with_query("/tests", &api);
+    Ok(Answer::of_project(Tab::Tests, "Tests", &[api], body, project))
 }
 
 /// The owners, each with a link to its tests.

@@ -243,7 +243,9 @@ impl Rows<'_> {
     fn failing_branches(&mut self, strips: &[Strip]) -> Option<String> {
         let failing = strips.iter().filter(|strip| strip.has_failure());
         let numbers = failing.filter_map(|strip| match &strip.subject {
-            StripSubject::Branch { name: Some(name), .. } => Some(self.filters.branches.number(&name.to_string())),
+            StripSubject::Branch { name: Some(name), .. } => {
+                Some(self.filters.branches.number(&name.to_string()))
+            }
             StripSubject::Branch { name: None, .. } | StripSubject::Variant(_) => None,
         });
         joined(numbers)
