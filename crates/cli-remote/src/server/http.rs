@@ -1,9 +1,6 @@
 //! HTTP requests to a server's listeners: the client, and an answer that was read to its end.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use assay_reports::shown_name;
 use rustls::CertificateError;
@@ -11,7 +8,7 @@ use serde_json::Value;
 use ureq::{
     Agent, AsSendBody,
     http::{HeaderName, Method, Request, Response, StatusCode, header},
-    tls::{Certificate, RootCerts, TlsConfig},
+    tls::RootCerts,
 };
 
 use crate::server::address::Address;
@@ -256,7 +253,13 @@ pub fn agent(address: &Address) -> anyhow::Result<Agent> {
         config = config.proxy(None);
     }
     if address.is_encrypted {
-        config = config.tls_config(trusted_authorities()?);
+        let tls = assay_outbound::trusted_authorities();
+        anyhow::ensure!(
+            !matches!(tls.root_certs(), RootCerts::Specific(roots) if roots.is_empty()),
+            "this system has no CA certificates to verify a server with; install ca-certificates, or set \
+             SSL_CERT_FILE to a file of them"
+        );
+        config = config.tls_config(tls);
     }
     Ok(config.build().into())
 }
@@ -288,23 +291,4 @@ fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
     } else {
         None
     }
-}
-
-/// Configures TLS with the authorities of this system, which include a company's own.
-fn trusted_authorities() -> anyhow::Result<TlsConfig> {
-    let certificates = rustls_native_certs::load_native_certs();
-    let roots: Vec<_> = certificates
-        .certs
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect();
-    anyhow::ensure!(
-        !roots.is_empty(),
-        "this system has no CA certificates to verify a server with; install ca-certificates, or set \
-         SSL_CERT_FILE to a file of them"
-    );
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::from(roots))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build())
 }
