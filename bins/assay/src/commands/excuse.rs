@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     clock,
     excused::{Entry, ExcusedFile, PATH, day_after, read},
-    global::Global,
+    global::{Global, found_none},
     server_flags::ProjectFlags,
 };
 
@@ -32,8 +32,20 @@ pub(crate) struct ExcuseArgs {
 #[derive(Debug, Subcommand)]
 enum ExcuseCommand {
     Propose(ProposeArgs),
+    /// Fail if an entry of .assay/excused.toml does not count
+    ///
+    /// An entry counts until the end of its day, which is at most 30 days ahead. Without the file the check passes.
+    #[command(after_help = "\
+Example:
+  assay excuse check
+
+Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
     Check(FileArgs),
-    List(ListArgs),
+    /// Print the entries of .assay/excused.toml
+    #[command(after_help = "\
+Example:
+  assay excuse list")]
+    List(FileArgs),
 }
 
 /// Print entries for .assay/excused.toml
@@ -62,27 +74,9 @@ struct ProposeArgs {
     server: ProjectFlags,
 }
 
-/// Fail if an entry of .assay/excused.toml does not count
-///
-/// An entry counts until the end of its day, which is at most 30 days ahead. Without the file the check passes.
+/// Where the file is.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  assay excuse check
-
-Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
 struct FileArgs {
-    /// The checkout; without it the repository of the current folder
-    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    root: PathBuf,
-}
-
-/// Print the entries of .assay/excused.toml
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  assay excuse list")]
-struct ListArgs {
     /// The checkout; without it the repository of the current folder
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     root: PathBuf,
@@ -123,23 +117,16 @@ fn check(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<
     }
     let value = json!({"path": PATH, "entries": excuses.len(), "problems": problems});
     output::print(global.json, &value, || {
-        let entries = u64::try_from(excuses.len()).unwrap_or(u64::MAX);
+        let entries = match excuses.len() {
+            1 => "1 entry".to_owned(),
+            entries => format!("{entries} entries"),
+        };
         let lines = problems.iter().map(|problem| format!("\n{PATH}: {problem}"));
-        std::iter::once(format!("{PATH}: {}", counted(entries)))
+        std::iter::once(format!("{PATH}: {entries}"))
             .chain(lines)
             .collect()
     })?;
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
-}
-
-fn counted(entries: u64) -> String {
-    match entries {
-        1 => "1 entry".to_owned(),
-        _ => format!("{entries} entries"),
-    }
+    Ok(found_none(&problems))
 }
 
 fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<ExitCode> {

@@ -14,7 +14,7 @@ use assay_reports::shown_name;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::global::Global;
+use crate::global::{Global, found_none};
 
 /// Most files without an owner, and most files with an unclear one, that the text names.
 const MOST_NAMED: usize = 10;
@@ -104,10 +104,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     output::print(global.json, &value, || {
         in_words(&file, &owners, &counted, &problems)
     })?;
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(found_none(&problems))
 }
 
 /// How many tests or files have an owner.

@@ -22,7 +22,10 @@ use clap::{Args, Subcommand};
 use serde::Deserialize as _;
 use serde_json::json;
 
-use crate::{global::Global, server_flags::ProjectFlags};
+use crate::{
+    global::{Global, found_none},
+    server_flags::ProjectFlags,
+};
 
 /// Check .assay/renames, by which histories follow renamed tests
 ///
@@ -142,10 +145,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
             .chain(ignored)
             .collect()
     })?;
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(found_none(&problems))
 }
 
 fn suggest(global: &Global, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
