@@ -1,10 +1,10 @@
 //! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
 use actix_web::http::StatusCode;
-use assay_domain::{identity::SignInError, key::KeyKind, store::StoreError, test::CandidateFiles};
-use assay_http::{Problem, RATE_LIMITED, RequestId, with_causes};
+use assay_domain::{identity::SignInError, key::KeyKind, store::StoreError};
+use assay_http::{Problem, RATE_LIMITED, RequestId, Unanswerable, with_causes};
 
-/// The reason why there is no page, as the page says it. A failure of the server is for the log. Not-found variants have no fields, so that such pages cannot differ.
+/// The reason why there is no page, as the page says it. A failure of the server is for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrontError {
     #[error("Sign in with a read key.")]
@@ -35,20 +35,8 @@ pub(crate) enum FrontError {
     NotSignedIn,
     #[error(transparent)]
     SignIn(#[from] SignInError),
-    #[error("The parameter {name} {rule}.")]
-    BadParameter { name: &'static str, rule: String },
-    #[error("No project of this organization has this id.")]
-    ProjectNotFound,
-    #[error("No run of this project has this id.")]
-    RunNotFound,
-    #[error("No run of this project tested this commit or pull request.")]
-    CommitNotFound,
-    #[error("No test has this name (and file, where a file was given).")]
-    TestNotFound,
-    #[error("No error signature of this project has this fingerprint.")]
-    SignatureNotFound,
-    #[error("Several tests have this name; choose one of these files.")]
-    AmbiguousTest(CandidateFiles),
+    #[error(transparent)]
+    Unanswerable(#[from] Unanswerable),
     #[error("the page could not be compressed")]
     Encoding(#[from] std::io::Error),
     #[error("a session could not be sealed")]
@@ -78,13 +66,7 @@ impl FrontError {
                 (StatusCode::FORBIDDEN, "sign_in_refused")
             }
             Self::SignIn(SignInError::Provider { .. }) => (StatusCode::BAD_GATEWAY, "provider_failed"),
-            Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
-            Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
-            Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
-            Self::CommitNotFound => (StatusCode::NOT_FOUND, "commit_not_found"),
-            Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
-            Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
-            Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
+            Self::Unanswerable(why) => why.status_and_code(),
             Self::Encoding(_) | Self::Sealing(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }
     }
@@ -93,6 +75,15 @@ impl FrontError {
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Problem(problem) => problem.sentence(KeyKind::Read).into_owned(),
+            Self::Unanswerable(Unanswerable::CommitNotFound) => {
+                "No run of this project tested this commit or pull request.".to_owned()
+            }
+            Self::Unanswerable(Unanswerable::TestNotFound) => {
+                "No test has this name (and file, where a file was given).".to_owned()
+            }
+            Self::Unanswerable(Unanswerable::AmbiguousTest(_)) => {
+                "Several tests have this name; choose one of these files.".to_owned()
+            }
             Self::SignIn(SignInError::NoAccess) => {
                 "You have signed in, and your account opens no project here; ask the operator of this installation.".to_owned()
             }
@@ -111,13 +102,7 @@ impl FrontError {
             | Self::ManyKeys { .. }
             | Self::NoSignInBegun
             | Self::NotSignedIn
-            | Self::BadParameter { .. }
-            | Self::ProjectNotFound
-            | Self::RunNotFound
-            | Self::CommitNotFound
-            | Self::TestNotFound
-            | Self::SignatureNotFound
-            | Self::AmbiguousTest(_) => self.to_string(),
+            | Self::Unanswerable(_) => self.to_string(),
         }
     }
 

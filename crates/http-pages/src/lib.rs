@@ -32,7 +32,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 use assay_http::{
     AdmissionControl, Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences,
-    ReadReception, RequestId, SUCCESS, Tag, TimeLimits, observe,
+    ReadReception, RequestId, SUCCESS, Tag, TimeLimits, Unanswerable, observe,
 };
 use maud::html;
 
@@ -255,7 +255,7 @@ impl Front {
             .iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let query = Pairs::of(request.query_string());
+        let query = Pairs::of_form(request.query_string());
         let front = self.clone();
         let rendering = move |grant: ReadGrant| -> Result<RenderedPage, FrontError> {
             if front.ended_sessions.is_session_ended(session_id)? {
@@ -343,7 +343,7 @@ impl Front {
         }
         let page = if error.is_refusal() {
             self.login_page(Some(&error.sentence()), next.as_deref())
-        } else if let FrontError::AmbiguousTest(files) = error {
+        } else if let FrontError::Unanswerable(Unanswerable::AmbiguousTest(files)) = error {
             layout::error(&error.sentence(), &pages::parts::candidates(request, files))
         } else {
             layout::error(&error.sentence(), &html! {})

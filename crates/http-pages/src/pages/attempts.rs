@@ -11,6 +11,7 @@ use assay_domain::{
     test_attempts::{StoredAttempt, TestAttempts},
     timestamp::Timestamp,
 };
+use assay_http::{Unanswerable, single_test};
 use assay_markup::{cause, figures, name, repository, words};
 use maud::{Markup, html};
 
@@ -22,7 +23,7 @@ use crate::{
     error::FrontError,
     layout::{Answer, Tab},
     links,
-    view::{View, single_test},
+    view::View,
 };
 
 /// Most characters of each error text on the page.
@@ -36,10 +37,10 @@ const ATTEMPTS: usize = 10;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    let id: RunId = view.part("run").parse().map_err(|_| Unanswerable::RunNotFound)?;
     let selector = view.test()?;
     let attempts = view.store.attempts(&project, id, &selector)?;
-    let attempts = single_test(attempts.ok_or(FrontError::RunNotFound)?)?;
+    let attempts = single_test(attempts.ok_or(Unanswerable::RunNotFound)?)?;
     let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
     let decisions = Decisions::read(view, &project, id)?;
     let test = &attempts.test;

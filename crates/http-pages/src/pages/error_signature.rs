@@ -8,6 +8,7 @@ use assay_domain::{
     signature::{SignatureDays, SignatureDetail},
     timestamp::Timestamp,
 };
+use assay_http::Unanswerable;
 use assay_markup::{
     chart::{self, PeriodBar},
     figures, name, words,
@@ -34,12 +35,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if !is_fingerprint {
-        return Err(FrontError::SignatureNotFound);
+        return Err(Unanswerable::SignatureNotFound.into());
     }
     let detail = view
         .store
         .signature(&project, fingerprint, &period)?
-        .ok_or(FrontError::SignatureNotFound)?;
+        .ok_or(Unanswerable::SignatureNotFound)?;
     let signature = &detail.signature;
     let by_day = view
         .store

@@ -29,9 +29,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let query = SignatureQuery {
         period: view.period()?,
         branch: view.text("branch")?,
-        category: view.word("category")?,
+        category: view.query.word("category")?,
         search: view.text("search")?,
-        sort: view.word("sort")?.unwrap_or(SignatureSort::Occurrences),
+        sort: view.query.word("sort")?.unwrap_or(SignatureSort::Occurrences),
         page: view.page()?,
         per_page: PER_PAGE,
     };

@@ -14,7 +14,7 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use assay_http::Problem;
+use assay_http::{Problem, Unanswerable};
 use assay_markup::{
     figures, name, reading,
     repository::{self, Repository},
@@ -49,7 +49,7 @@ const TEST_FILTERS: [(&str, &str); 3] = [
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    let id: RunId = view.part("run").parse().map_err(|_| Unanswerable::RunNotFound)?;
     match with_tests(view, &project, id) {
         Err(FrontError::Problem(Problem::Store(StoreError::Corrupt { .. }))) => damaged(view, project, id),
         answer => answer,
@@ -59,7 +59,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 /// The page of a run whose tests cannot be read.
 fn damaged(view: &View<'_>, project: Project, id: RunId) -> Result<Answer, FrontError> {
     let run = view.store.run_with(&project, id, &SomeTests::Of(Vec::new()))?;
-    let run = run.ok_or(FrontError::RunNotFound)?;
+    let run = run.ok_or(Unanswerable::RunNotFound)?;
     let body = html! {
         (head(project.id, &run, &RepositoryLinks::of(&run), view.now))
         (report_errors(&run))
@@ -76,19 +76,21 @@ fn damaged(view: &View<'_>, project: Project, id: RunId) -> Result<Answer, Front
 }
 
 fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, FrontError> {
-    let requested_filter = view.parse("show", "must be one of failed, recovered, all", |word| {
-        TEST_FILTERS
-            .into_iter()
-            .map(|(word, _)| word)
-            .find(|filter| *filter == word)
-    })?;
-    let sort = view.parse("sort", "must be duration", |sort| {
+    let requested_filter = view
+        .query
+        .parse("show", "must be one of failed, recovered, all", |word| {
+            TEST_FILTERS
+                .into_iter()
+                .map(|(word, _)| word)
+                .find(|filter| *filter == word)
+        })?;
+    let sort = view.query.parse("sort", "must be duration", |sort| {
         (sort == "duration").then_some("duration")
     })?;
     let page = view.page()?;
-    let run_with = |tests: &SomeTests| {
+    let run_with = |tests: &SomeTests| -> Result<_, FrontError> {
         let run = view.store.run_with(project, id, tests)?;
-        run.ok_or(FrontError::RunNotFound)
+        run.ok_or(Unanswerable::RunNotFound.into())
     };
     let counts = run_with(&SomeTests::Of(Vec::new()))?.counts;
 
@@ -96,7 +98,7 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
         path: links::run(project.id, &id),
         filter: requested_filter.unwrap_or_else(|| default_filter(counts.failed, counts.recovered)),
         sort,
-        knowledge: view.word("mode")?.unwrap_or(Knowledge::AtTheTime),
+        knowledge: view.query.word("mode")?.unwrap_or(Knowledge::AtTheTime),
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
     };
     let list = shown.list();

@@ -23,6 +23,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let query = query(view)?;
     let is_by_duration = view
+        .query
         .parse("sort", "must be duration", |sort| {
             (sort == "duration").then_some(())
         })?
@@ -85,19 +86,27 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 /// The runs that the address asks for.
 fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     let period = view.period()?;
-    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
-    let kind: Option<RunKind> = view.word("kind")?;
-    let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
-        let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_sha.then(|| sha.to_ascii_lowercase())
-    })?;
-    let trusted: Option<bool> = view.parse("trusted", "must be true or false", |word| word.parse().ok())?;
-    let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
-    let direction = view.parse("direction", "must be one of next, prev", |word| match word {
-        "next" => Some(Direction::Next),
-        "prev" => Some(Direction::Prev),
-        _ => None,
-    })?;
+    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.query.word("status")?);
+    let kind: Option<RunKind> = view.query.word("kind")?;
+    let sha = view
+        .query
+        .parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+            let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_sha.then(|| sha.to_ascii_lowercase())
+        })?;
+    let trusted: Option<bool> = view
+        .query
+        .parse("trusted", "must be true or false", |word| word.parse().ok())?;
+    let position = view
+        .query
+        .parse("cursor", "must come from a link of the list", cursor::decode)?;
+    let direction = view
+        .query
+        .parse("direction", "must be one of next, prev", |word| match word {
+            "next" => Some(Direction::Next),
+            "prev" => Some(Direction::Prev),
+            _ => None,
+        })?;
     Ok(RunQuery {
         period,
         branch,

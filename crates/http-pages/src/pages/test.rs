@@ -21,6 +21,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, StoredVerdict},
 };
+use assay_http::single_test;
 use assay_markup::{
     chart::{self, PeriodBar},
     figures, name, reading, strip, words,
@@ -32,7 +33,7 @@ use crate::{
     error::FrontError,
     layout::{Answer, Tab},
     links,
-    view::{View, single_test},
+    view::View,
 };
 
 /// Most runs in a strip.

@@ -46,14 +46,18 @@ fn filters_of(view: &View<'_>) -> Result<TestFilters, FrontError> {
         search: view.text("search")?,
         file: view.text("file")?,
         branch: view.text("branch")?,
-        variant: view.parse("variant", "must be 1 to 500 characters long", |variant| {
-            (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
-        })?,
+        variant: view
+            .query
+            .parse("variant", "must be 1 to 500 characters long", |variant| {
+                (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
+            })?,
         error: view.text("error")?,
         is_red: view
+            .query
             .parse("red", "must be 1", |red| (red == "1").then_some(()))?
             .is_some(),
         is_new: view
+            .query
             .parse("new", "must be 1", |new| (new == "1").then_some(()))?
             .is_some(),
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
@@ -76,10 +80,11 @@ fn parameters(filters: &TestFilters) -> [(&'static str, Option<&str>); 8] {
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let status: Option<VerdictStatus> = view.word("status")?;
-    let sort: Option<TestSort> = view.word("sort")?;
+    let status: Option<VerdictStatus> = view.query.word("status")?;
+    let sort: Option<TestSort> = view.query.word("sort")?;
     let filters = filters_of(view)?;
     let is_grouped = view
+        .query
         .parse("group", "must be owner", |group| (group == "owner").then_some(()))?
         .is_some();
     let query = TestQuery {

@@ -20,6 +20,7 @@ use assay_domain::{
     test_names::TestNameRef,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince},
 };
+use assay_http::Unanswerable;
 use assay_markup::{cause, figures, name, words};
 use maud::{Markup, html};
 
@@ -68,7 +69,7 @@ impl Causes {
             let state = StableBranchState::in_snapshot(snapshot, &history, window)?;
             Ok((state, history.stable_branch.to_string()))
         })?;
-        let explained = explained.ok_or(FrontError::RunNotFound)?;
+        let explained = explained.ok_or(Unanswerable::RunNotFound)?;
         let authors = match explained.on_stable {
             true => authors(view, project, &branch)?,
             false => HashMap::new(),
