@@ -261,11 +261,7 @@ fn expiry_text(expires_at: Option<Timestamp>, now: Timestamp) -> String {
 
 fn rotate(admin: &Admin<'_>, id: KeyId, overlap: Duration) -> anyhow::Result<()> {
     // The new key has the kind of the old one.
-    let mut found = None;
-    for organization in admin.store.organizations()? {
-        let keys = admin.store.keys(organization.id)?;
-        found = found.or_else(|| keys.into_iter().find(|key| key.id == id));
-    }
+    let found = lookup::keys(admin.store)?.into_iter().find(|key| key.id == id);
     let kind = match found {
         None => return Err(lookup::no_key(admin.store, id)?),
         Some(key) if key.trust.is_some() => {
@@ -304,10 +300,7 @@ fn rotate(admin: &Admin<'_>, id: KeyId, overlap: Duration) -> anyhow::Result<()>
 }
 
 fn list(admin: &Admin<'_>, org: Option<&str>) -> anyhow::Result<()> {
-    let organizations = match org {
-        Some(org) => vec![lookup::organization(admin.store, org)?],
-        None => admin.store.organizations()?,
-    };
+    let organizations = lookup::organizations(admin.store, org)?;
     let mut keys = Vec::new();
     for organization in &organizations {
         let of_it = admin.store.keys(organization.id)?;

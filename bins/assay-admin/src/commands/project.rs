@@ -282,10 +282,7 @@ fn delete(admin: &Admin<'_>, project: &str, yes: bool) -> anyhow::Result<()> {
 }
 
 fn list(admin: &Admin<'_>, org: Option<&str>) -> anyhow::Result<()> {
-    let organizations = match org {
-        Some(org) => vec![lookup::organization(admin.store, org)?],
-        None => admin.store.organizations()?,
-    };
+    let organizations = lookup::organizations(admin.store, org)?;
     let mut projects = Vec::new();
     for organization in &organizations {
         let of_it = admin.store.projects_of(organization.id)?;

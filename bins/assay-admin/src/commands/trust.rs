@@ -118,10 +118,7 @@ fn add(admin: &Admin<'_>, args: TrustArgs) -> anyhow::Result<()> {
 
 /// Every trust, oldest first in each organization.
 fn trusts(admin: &Admin<'_>) -> anyhow::Result<Vec<KeyEntry>> {
-    let mut found = Vec::new();
-    for organization in admin.store.organizations()? {
-        found.extend(admin.store.keys(organization.id)?);
-    }
+    let mut found = lookup::keys(admin.store)?;
     found.retain(|key| key.trust.is_some());
     Ok(found)
 }
