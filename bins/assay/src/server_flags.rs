@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use assay_cli_remote::server::{address::Address, read_api::ReadApi};
 use assay_cli_terminal::{misuse::Misuse, progress::Progress, values::duration};
+use assay_domain::id::ProjectId;
 use clap::Args;
 
-use crate::environment;
+use crate::{environment, global::Global};
 
 /// Where the read API is.
 #[derive(Debug, Args)]
@@ -19,6 +20,27 @@ pub(crate) struct ReadApiFlags {
         hide_env_values = true
     )]
     api_url: Option<String>,
+}
+
+/// Which project to ask a server about.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectFlags {
+    /// The project: its id or name; without it the only one of the key
+    #[arg(long)]
+    pub(crate) project: Option<String>,
+    #[command(flatten)]
+    api: ReadApiFlags,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionFlags,
+}
+
+impl ProjectFlags {
+    /// The client of the read API, and the project.
+    pub(crate) fn open(&self, global: &Global) -> anyhow::Result<(ReadApi<'static>, ProjectId)> {
+        let mut api = self.api.client(global.progress(), &self.connection)?;
+        let project = api.project(self.project.as_deref())?;
+        Ok((api, project))
+    }
 }
 
 /// How to connect to a server.

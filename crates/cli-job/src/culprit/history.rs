@@ -1,6 +1,5 @@
 //! The runs of a test on the stable branch, from the server's answer about the test.
 
-use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -67,19 +66,8 @@ fn is_hash(commit: &str) -> bool {
     (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The path of the read API with the runs of a test.
-pub fn path(project: &str, test: &str, file: Option<&str>) -> String {
-    let file = file.map_or_else(String::new, |file| format!("&filePath={}", encoded(file)));
-    format!("projects/{project}/tests/{}?days=90{file}", encoded(test))
-}
-
-/// A text in a path or a query.
-fn encoded(text: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(text, NON_ALPHANUMERIC)
-}
-
 impl History {
-    /// The runs of the server's answer to [`path`].
+    /// The runs of the server's answer about a test.
     pub fn of_answer(answer: &Value) -> Result<Self, HistoryError> {
         let detail = TestDetail::deserialize(answer).map_err(HistoryError::Foreign)?;
         let mut runs: Vec<Occurrence> = detail
@@ -200,13 +188,5 @@ mod tests {
             );
         }
         assert!(History::of_answer(&json!({})).is_err());
-    }
-
-    #[test]
-    fn names_in_a_path_are_encoded() {
-        assert_eq!(
-            path("p", "cart > pays/1", Some("a b")),
-            "projects/p/tests/cart%20%3E%20pays%2F1?days=90&filePath=a%20b"
-        );
     }
 }

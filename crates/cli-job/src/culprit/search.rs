@@ -111,7 +111,7 @@ impl Search {
     pub fn in_words(&self) -> String {
         format!(
             "{} from {} to {}; the test fails by itself in {:.1} % of its runs",
-            output::count(u64::try_from(self.commits.len()).unwrap_or(u64::MAX), "commit"),
+            output::count(self.commits.len(), "commit"),
             short(self.commits.first().map_or("", String::as_str)),
             short(&self.bad),
             100.0 * self.flake_rate
@@ -193,7 +193,7 @@ impl Search {
         if merged.iter().any(|commit| self.commits.contains(commit)) {
             return Ok(false);
         }
-        let count = output::count(u64::try_from(merged.len()).unwrap_or(u64::MAX), "commit");
+        let count = output::count(merged.len(), "commit");
         progress.note(&format!(
             "{} broke the test, and merged {count}: searching among them",
             short(&commit)

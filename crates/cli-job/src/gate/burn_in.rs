@@ -285,7 +285,7 @@ fn known(judged: &JudgedRun, test: &TestName) -> Option<bool> {
 impl BurnInResults {
     /// One sentence: `3 new tests ran 22 times each, 41 s: cart > pays fails in 3 of 22 (4 to 33 %)`.
     pub fn in_words(&self) -> String {
-        let count = |count: usize, noun: &str| output::count(u64::try_from(count).unwrap_or(u64::MAX), noun);
+        let count = |count: usize, noun: &str| output::count(count, noun);
         let tests = match self.tests - self.new {
             0 => count(self.new, "new test"),
             _ if self.new == 0 => count(self.tests, "changed test"),

@@ -79,14 +79,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             }
         }
     };
-    Ok(Page {
+    Ok(Answer::Page(Box::new(Page {
         title: "Projects".to_owned(),
         project: None,
         tab: Tab::None,
         body,
         api: vec!["/projects".to_owned()],
-    }
-    .into())
+    })))
 }
 
 /// A project with its state, verdicts and newest runs.
