@@ -9,6 +9,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
+use crate::failure::error_saying;
 pub use crate::format::{Format, UnknownFormat};
 
 /// A file of an import, as its bytes were read.
@@ -93,6 +94,31 @@ impl Report {
                 "The report is cut off in line {line}; its complete results were read."
             ));
         }
+    }
+
+    /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
+    /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
+    pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {
+        let has_failed = |test: &&ReportedTest| {
+            let outcome = test.outcome();
+            outcome.is_some_and(|outcome| outcome.status.is_failure())
+        };
+        let failed = u64::try_from(self.tests.iter().filter(has_failed).count()).unwrap_or(u64::MAX);
+        let means_failed_tests =
+            status == 1 || formats.iter().any(|format| format.fails_with(status, failed));
+        let is_explained = !self.errors.is_empty()
+            || self.state == RunState::Interrupted
+            || failed > 0 && means_failed_tests;
+        if status == 0 || is_explained {
+            return;
+        }
+        let why = match failed {
+            0 => "and no test failed",
+            _ => "which is not the runner's status for failed tests",
+        };
+        self.errors.push(error_saying(format!(
+            "The test command ended with status {status}, {why}."
+        )));
     }
 
     /// Extends the run's time to include an event with this start and duration, if known.
@@ -180,6 +206,13 @@ pub(crate) mod whole_import {
 }
 
 impl ReadError {
+    /// The file.
+    pub(crate) fn file(&self) -> &str {
+        match self {
+            Self::Unrecognised { file, .. } | Self::Broken { file, .. } | Self::TooLarge { file, .. } => file,
+        }
+    }
+
     /// Whether all files of the import together exceed a limit. The error has the file at which that was found.
     pub(crate) fn is_of_whole_import(&self) -> bool {
         let of_whole_import = [

@@ -123,9 +123,11 @@ impl Text<'_> {
         if results.on_stable {
             return format!("{failed} on {short}");
         }
+        let none_of_them = format!("this change most probably broke none of them ({percent} %)");
         match results.gate.action {
-            Action::Pass => {
-                format!("{failed} on {short}; this change most probably broke none of them ({percent} %)")
+            Action::Pass => format!("{failed} on {short}; {none_of_them}"),
+            Action::Rerun if results.gate.only_lacks_results() => {
+                format!("{failed} on {short}; {none_of_them}, but a run may lack results")
             }
             Action::Rerun => {
                 format!("{failed} on {short}; this change may have broken some ({percent} %): run it again")

@@ -43,15 +43,6 @@ pub struct Rules {
     pub now: Timestamp,
 }
 
-/// The exit status of the test command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommandStatus {
-    /// The number.
-    pub code: u8,
-    /// Whether the runner uses this status for failed tests only.
-    pub means_failed_tests: bool,
-}
-
 /// Why a failed test is not excused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
@@ -189,7 +180,7 @@ impl Decision {
 }
 
 /// Decides on a run.
-pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
+pub fn decide(run: &JudgedRun, rules: &Rules) -> Decision {
     let mut failed: Vec<(JudgedFailure, Option<Refusal>)> = run
         .failed()
         .map(|failure| (failure.clone(), rules.refusal(failure)))
@@ -217,17 +208,6 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
             "{excused} failed tests would be excused, more than the {} of --max-excused",
             rules.most_excused
         ));
-    }
-    match command {
-        Some(status) if status.code != 0 && failed.is_empty() => problems.push(format!(
-            "The command ended with status {}, and the report has no failed test",
-            status.code
-        )),
-        Some(status) if status.code != 0 && !status.means_failed_tests => problems.push(format!(
-            "The command ended with status {}, which is not the runner's status for failed tests",
-            status.code
-        )),
-        Some(_) | None => {}
     }
     let all_excused = excused == failed.len();
     let outcome = if !problems.is_empty() {

@@ -73,6 +73,7 @@ impl Checkout {
             retries_as_attempts: false,
             are_new: false,
             skips_cached: false,
+            command_status: None,
             memory: None,
             unpacked_bytes: None,
         }

@@ -56,6 +56,7 @@ pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Re
         retries_as_attempts: false,
         are_new: false,
         skips_cached: false,
+        command_status: None,
         memory: None,
         unpacked_bytes: None,
     };

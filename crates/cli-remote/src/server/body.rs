@@ -130,6 +130,8 @@ pub struct Facts<'a> {
     pub project: Option<&'a str>,
     /// Whether results of one name in a file are attempts of one execution.
     pub retries_as_attempts: bool,
+    /// The exit status of the test command.
+    pub command_status: Option<u8>,
     /// Whether files more than a day from the upload are left out.
     pub skip_cached: bool,
     /// Whether nothing is stored.
@@ -213,6 +215,10 @@ impl Facts<'_> {
             (
                 UploadField::RetriesAsAttempts,
                 self.retries_as_attempts.then(|| "true".to_owned()),
+            ),
+            (
+                UploadField::CommandStatus,
+                self.command_status.map(|status| status.to_string()),
             ),
             (
                 UploadField::SkipCached,

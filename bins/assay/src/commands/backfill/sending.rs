@@ -134,6 +134,7 @@ impl Sender {
             project: self.named_project.as_deref(),
             retries_as_attempts: false,
             skip_cached: false,
+            command_status: None,
             dry_run: false,
             failures: false,
             // The machines of CI services are at UTC.
