@@ -336,3 +336,32 @@ fn an_excuse_with_a_date_says_who_gave_it_and_leaves_the_other_failures_to_the_r
     };
     assert!(!decide(&run(vec![possible]), &never).outcome.passes());
 }
+
+#[test]
+fn a_change_touches_a_test_without_a_file_by_the_name_of_its_module_or_class() {
+    let changed = |file: &str| HashSet::from([file.to_owned()]);
+    for (file, name, touched) in [
+        ("tests/test_cart.py", "tests.test_cart > test_pays", true),
+        ("tests/test_cart.py", "tests.test_cart.TestCart > pays", true),
+        ("tests/test_cart.py", "tests.test_carts > pays", false),
+        (
+            "src/test/java/org/shop/CartTest.java",
+            "org.shop.CartTest > pays",
+            true,
+        ),
+        (
+            "src/test/java/org/shop/CartTest.java",
+            "org.shop.OrderTest > pays",
+            false,
+        ),
+        ("lib/cart.py", "cart > pays", false),
+        ("test_cart.py", "test_cart > pays", true),
+    ] {
+        assert_eq!(touches_test(&changed(file), name, None), touched, "{file} {name}");
+    }
+    assert!(!touches_test(
+        &changed("tests/test_cart.py"),
+        "tests.test_cart > a",
+        Some("b.py")
+    ));
+}
