@@ -263,7 +263,7 @@ fn compose(results: &CommitResults, error: &FailedError) -> Comment {
         })
         .collect();
     let text = Text {
-        absent_suites: &["e2e".to_owned()],
+        absent_suites: &[],
         stable_branch: "main",
         ejection: None,
         results,
