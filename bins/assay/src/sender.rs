@@ -35,6 +35,8 @@ pub(crate) struct Purpose<'a> {
     pub(crate) dry_run: bool,
     /// The answer explains the failures.
     pub(crate) failures: bool,
+    /// The exit status of the command that wrote the reports.
+    pub(crate) command_status: Option<u8>,
     /// Only these tests of the report are stored.
     pub(crate) rerun: Option<Rerun<'a>>,
 }
@@ -50,8 +52,13 @@ pub(crate) struct Rerun<'a> {
 
 impl Sender<'_> {
     /// Sends the entries of the spool, then the files. Files that cannot be sent now are added to the spool. With
-    /// `failures`, the answer explains the report's failures.
-    pub(crate) fn send_or_spool(&self, files: &[SourceFile], failures: bool) -> anyhow::Result<Value> {
+    /// `failures`, the answer explains the report's failures. `command_status` is that of the command that wrote them.
+    pub(crate) fn send_or_spool(
+        &self,
+        files: &[SourceFile],
+        failures: bool,
+        command_status: Option<u8>,
+    ) -> anyhow::Result<Value> {
         let Self {
             global,
             flags,
@@ -61,6 +68,7 @@ impl Sender<'_> {
         let purpose = Purpose {
             dry_run: flags.dry_run,
             failures,
+            command_status,
             rerun: None,
         };
         let (_, body) = self.request(files, purpose)?;
@@ -105,6 +113,7 @@ impl Sender<'_> {
             Purpose {
                 dry_run: true,
                 failures: true,
+                command_status: None,
                 rerun: None,
             },
         )?;
@@ -119,6 +128,7 @@ impl Sender<'_> {
             Purpose {
                 dry_run: false,
                 failures: true,
+                command_status: None,
                 rerun: Some(rerun),
             },
         )
@@ -180,6 +190,7 @@ impl Sender<'_> {
         fields.add(UploadField::Renames, renames.map(|renames| renames.text));
         fields.switch(UploadField::RetriesAsAttempts, flags.report.retries_as_attempts);
         fields.switch(UploadField::SkipCached, flags.skip_cached);
+        fields.add(UploadField::CommandStatus, purpose.command_status);
         fields.switch(UploadField::DryRun, purpose.dry_run);
         fields.switch(UploadField::Failures, purpose.failures);
         let offset = clocks::utc_offset_minutes();

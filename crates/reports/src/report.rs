@@ -10,6 +10,7 @@ use assay_domain::{
 };
 
 use crate::collect::Collector;
+use crate::failure::error_saying;
 pub use crate::format::{Format, UnknownFormat};
 
 /// A file of an import, as its bytes were read.
@@ -103,6 +104,31 @@ impl Report {
         }
     }
 
+    /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
+    /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
+    pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {
+        let has_failed = |test: &&ReportedTest| {
+            let outcome = test.outcome();
+            outcome.is_some_and(|outcome| outcome.status.is_failure())
+        };
+        let failed = u64::try_from(self.tests.iter().filter(has_failed).count()).unwrap_or(u64::MAX);
+        let means_failed_tests =
+            status == 1 || formats.iter().any(|format| format.fails_with(status, failed));
+        let is_explained = !self.errors.is_empty()
+            || self.state == RunState::Interrupted
+            || failed > 0 && means_failed_tests;
+        if status == 0 || is_explained {
+            return;
+        }
+        let why = match failed {
+            0 => "and no test failed",
+            _ => "which is not the runner's status for failed tests",
+        };
+        self.errors.push(error_saying(format!(
+            "The test command ended with status {status}, {why}."
+        )));
+    }
+
     /// Extends the run's time to include an event with this start and duration, if known.
     pub(crate) fn widen(&mut self, start: Option<Timestamp>, duration_ms: Option<u64>) {
         let Some(start) = start else { return };
@@ -188,6 +214,13 @@ pub(crate) mod whole_import {
 }
 
 impl ReadError {
+    /// The file.
+    pub(crate) fn file(&self) -> &str {
+        match self {
+            Self::Unrecognised { file, .. } | Self::Broken { file, .. } | Self::TooLarge { file, .. } => file,
+        }
+    }
+
     /// The error of a part of a file that exceeds a limit.
     pub(crate) fn too_large(file: &str, what: &'static str, limit: impl ToString) -> Self {
         Self::TooLarge {

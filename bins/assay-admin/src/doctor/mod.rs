@@ -47,6 +47,10 @@ pub(crate) fn database(checked: &Checked<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     let facts = inspection.server();
     checks.push(answer("postgres", facts.as_ref().map(server::version)));
+    if let Some(rights) = reader(&mut inspection).transpose() {
+        checks.push(answer("rights", rights));
+        return checks;
+    }
     let comparison = inspection.schema();
     let of_schema = comparison
         .as_ref()
@@ -71,6 +75,32 @@ pub(crate) fn database(checked: &Checked<'_>) -> Vec<Check> {
         check_stored_data(&mut inspection, checked, &mut checks);
     }
     checks
+}
+
+/// The views of people with SQL, and their group.
+const READER: (&str, [&str; 3]) = ("assay_reader", ["reader_run", "reader_result", "reader_test"]);
+
+/// The check of a login that only reads the views for people; `None` for any other login.
+fn reader(inspection: &mut Inspection) -> Result<Option<Check>, StoreError> {
+    let (group, views) = READER;
+    if inspection.groups(&[group])?.is_empty() || !inspection.groups(server::known_roles())?.is_empty() {
+        return Ok(None);
+    }
+    let unreadable = inspection.unreadable(&views)?;
+    Ok(Some(match unreadable.is_empty() {
+        true => Check::ok(
+            "rights",
+            format!(
+                "this login reads {}; check the rest by another one",
+                views.join(", ")
+            ),
+        ),
+        false => Check::fail(
+            "rights",
+            format!("this login may not read {}", unreadable.join(", ")),
+            server::GRANT,
+        ),
+    }))
 }
 
 /// Adds the checks of the stored data.

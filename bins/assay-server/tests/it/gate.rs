@@ -7,7 +7,7 @@ use std::{
 
 use assay_domain::ingest::IngestTerms;
 use assay_testkit::{Cli, assert_contains};
-use serde_json::Value;
+use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use crate::ingest::IngestServer;
@@ -512,5 +512,23 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     assert_eq!(status, Some(1), "{stderr}");
     let (status, stderr) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
     assert_eq!(status, Some(9), "{stderr}");
-    assert_eq!(ingest.read("/runs")["total"], 25, "every report is stored");
+    // A report that was named and not written.
+    let (status, stderr) = run(&[("pays", None)], "g6", 0, &["--gate", "--report", "e2e.xml"]);
+    assert_eq!(status, Some(1), "{stderr}");
+    assert_eq!(ingest.read("/runs")["total"], 26, "every report is stored");
+    // These runs failed for everybody, and not for the gate of their job alone.
+    for key in ["g3", "g4", "g6"] {
+        let runs = ingest.read(&format!("/runs?branch=feature/{key}"));
+        let run = &runs["runs"][0];
+        assert_eq!(run["status"], "failed", "{key}");
+        let id = run["id"].as_str().unwrap();
+        assert_eq!(job.gate_of(id, &[]).0, Some(1), "{key}");
+        let failures = ingest.read(&format!("/runs/{id}/failures"));
+        assert_ne!(failures["gate"]["action"], "pass", "{key}: {failures}");
+        let body = json!({"runId": id}).to_string();
+        let headers = [("Content-Type", "application/json")];
+        let comment = ingest.post("/ingest/v1/comments", &ingest.key, &headers, body.as_bytes());
+        assert_eq!(comment.json()["clean"], false, "{key}");
+        assert_ne!(comment.json()["action"], "pass", "{key}");
+    }
 }

@@ -33,7 +33,7 @@ Examples:
   Without a server:
     assay culprit --good v1.4 --bad main --flake-rate 0.1 --run 'go test -count=1 -run TestPays ./cart'
 
-Exit status of CMD: 0 passed, 125 this commit cannot be run, any other failed.";
+Exit status of CMD: 0 passed, 125 to 127 this commit cannot be run, any other failed.";
 
 /// Find the commit that broke a test which also fails by itself
 ///

@@ -27,7 +27,7 @@ pub enum HistoryError {
     NoHash(String),
 }
 
-/// The test's runs on the stable branch, oldest first.
+/// The test's runs on the stable branch in the suite that failed last, oldest first.
 #[derive(Debug, Clone)]
 pub struct History {
     runs: Vec<Occurrence>,
@@ -44,6 +44,7 @@ struct TestDetail {
 #[serde(rename_all = "camelCase")]
 struct Occurrence {
     branch: Option<String>,
+    suite: Option<String>,
     tested_revision: Option<String>,
     commit_sha: Option<String>,
     started_at: String,
@@ -79,6 +80,11 @@ impl History {
             .collect();
         // RFC 3339 in UTC sorts as text.
         runs.sort_by(|left, right| left.started_at.cmp(&right.started_at));
+        // Another variant may be green at the commit that broke this one.
+        let last_failed = runs.iter().rev().find(|run| run.failed());
+        if let Some(suite) = last_failed.map(|run| run.suite.clone()) {
+            runs.retain(|run| run.suite == suite);
+        }
         Ok(Self { runs })
     }
 
@@ -157,6 +163,22 @@ mod tests {
             results,
             [("aaaa", true), ("bbbb", false), ("cccc", true), ("dddd", true)]
         );
+    }
+
+    #[test]
+    fn another_suite_that_is_green_does_not_hide_a_breakage() {
+        let of = |commit, day, status, suite: &str| {
+            let mut run = run(commit, day, status, false);
+            run["suite"] = json!(suite);
+            run
+        };
+        let history = history(&[
+            of("aaaa", 1, "passed", "linux"),
+            of("aaaa", 2, "passed", "mac"),
+            of("bbbb", 3, "failed", "linux"),
+            of("bbbb", 4, "passed", "mac"),
+        ]);
+        assert_eq!(history.bounds().unwrap(), ("aaaa".to_owned(), "bbbb".to_owned()));
     }
 
     #[test]

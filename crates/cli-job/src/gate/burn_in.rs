@@ -15,7 +15,7 @@ use assay_reports::Report;
 
 use crate::gate::{
     judged::JudgedRun,
-    policy::touches,
+    policy::touches_test,
     selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed, file_of, ran},
 };
 
@@ -92,10 +92,7 @@ impl<'a> BurnIn<'a> {
         budget: Duration,
     ) -> Self {
         let new: HashSet<&TestName> = new.iter().collect();
-        let is_changed = |test: &TestName| {
-            let file = test.file_path.as_deref();
-            file.is_some_and(|file| touches(changed, file))
-        };
+        let is_changed = |test: &TestName| touches_test(changed, &test.name, test.file_path.as_deref());
         let mut files: BTreeMap<String, usize> = BTreeMap::new();
         let mut tests: Vec<BurnedTest> = ran(report)
             .filter(|(_, failed)| !failed)

@@ -47,6 +47,8 @@ fn content(revision: &str, comment: &Comment) -> Value {
     let conclusion = match (comment.clean, comment.action.as_str()) {
         (true, _) => "success",
         (false, "block") => "failure",
+        // A required check passes with `neutral`, and the run may not.
+        (false, "rerun") => "action_required",
         (false, _) => "neutral",
     };
     let summary: String = comment.markdown.chars().take(LONGEST).collect();

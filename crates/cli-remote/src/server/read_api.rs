@@ -8,7 +8,7 @@ use assay_cli_terminal::{
     progress::Progress,
     retry::{self, Backoff, Transient},
 };
-use assay_domain::id::ProjectId;
+use assay_domain::id::{ProjectId, RunId};
 use assay_reports::shown_name;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -100,14 +100,46 @@ impl<'a> ReadApi<'a> {
         select_project(&self.get("projects")?, wanted)
     }
 
+    /// The project of this id or name; without one that of the run.
+    pub fn project_of_run(&mut self, wanted: Option<&str>, run: RunId) -> anyhow::Result<ProjectId> {
+        let answer = self.get("projects")?;
+        let selected = select_project(&answer, wanted);
+        if wanted.is_some() || selected.is_ok() {
+            return selected;
+        }
+        let Projects { projects } =
+            Projects::deserialize(&answer).context("the server's answer lists no projects")?;
+        for project in projects {
+            if self
+                .find(&format!("projects/{}/runs/{run}", project.id))?
+                .is_some()
+            {
+                return Ok(project.id);
+            }
+        }
+        selected
+    }
+
     /// The answer of a route, retried while the server is unreachable or busy.
     pub fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+        self.answer(path).map_err(anyhow::Error::new)
+    }
+
+    /// The same; none if the server does not know what the path names.
+    pub fn find(&mut self, path: &str) -> anyhow::Result<Option<Value>> {
+        match self.answer(path) {
+            Err(ApiReadError::Refused { status: 404, .. }) => Ok(None),
+            answer => Ok(Some(answer?)),
+        }
+    }
+
+    fn answer(&mut self, path: &str) -> Result<Value, ApiReadError> {
         let mut backoff = std::mem::replace(&mut self.backoff, Backoff::new(Duration::ZERO));
         let answer = retry::until_expired(self.progress, &mut backoff, "no answer yet", || {
             self.get_once(path)
         });
         self.backoff = backoff;
-        answer.map_err(anyhow::Error::new)
+        answer
     }
 
     fn get_once(&self, path: &str) -> Result<Value, ApiReadError> {
@@ -128,6 +160,7 @@ impl<'a> ReadApi<'a> {
             ),
         };
         Err(ApiReadError::Refused {
+            status,
             is_transient: http::is_transient(answer.status),
             reason,
             retry_after: answer.retry_after,
@@ -144,6 +177,7 @@ enum ApiReadError {
     /// The server answered with an error.
     #[error("{reason}")]
     Refused {
+        status: u16,
         is_transient: bool,
         reason: String,
         retry_after: Option<Duration>,

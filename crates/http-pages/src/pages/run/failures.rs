@@ -217,7 +217,7 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
                 }
             }
         }
-        @if more > 0 && !linked.is_empty() { span { "and " (more) " more" } }
+        @if more > 0 && !linked.is_empty() { span { "and " (more) " more runs behind the sentence" } }
     }
 }
 
