@@ -53,6 +53,14 @@ impl GitHub {
         }))
     }
 
+    pub(crate) const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    pub(crate) fn repository(&self) -> &str {
+        &self.repository
+    }
+
     /// The newest check run of each job that a commit has by the name of this program.
     pub(crate) fn check_runs(&self, revision: &str) -> Result<Vec<Value>, PostError> {
         let path = format!(
@@ -76,8 +84,8 @@ impl GitHub {
         self.requests.send(Method::Patch, &path, Some(content)).map(drop)
     }
 
-    /// Those of the comments that the token may have written.
-    fn own<'a>(&self, comments: &'a [Value]) -> Result<Vec<&'a Value>, PostError> {
+    /// Those of the comments or issues that the token may have written.
+    pub(crate) fn own<'a>(&self, comments: &'a [Value]) -> Result<Vec<&'a Value>, PostError> {
         // The token of an app has no user that it may ask for.
         let (path, expected) = match self.requests.token().starts_with(INSTALLATION) {
             true => ("/user/type", &Value::from("Bot")),

@@ -39,6 +39,23 @@ impl GitLab {
         }))
     }
 
+    pub(crate) const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    pub(crate) const fn project(&self) -> u64 {
+        self.project
+    }
+
+    /// Those of the notes or issues that the token's user wrote.
+    pub(crate) fn own<'a>(&self, entries: &'a [Value]) -> Result<Vec<&'a Value>, PostError> {
+        let user = self.requests.own_user("/user", "/id")?;
+        let own = entries
+            .iter()
+            .filter(|entry| entry.pointer("/author/id") == Some(user));
+        Ok(own.collect())
+    }
+
     fn notes(&self) -> String {
         format!("/projects/{}/merge_requests/{}/notes", self.project, self.number)
     }
@@ -55,8 +72,7 @@ impl CodeHost for GitLab {
         );
         let answer = self.requests.send(Method::Get, &path, None)?;
         let all = answer.as_array().ok_or(PostError::Unreadable("list of notes"))?;
-        let user = self.requests.own_user("/user", "/id")?;
-        let own = all.iter().filter(|note| note.pointer("/author/id") == Some(user));
+        let own = self.own(all)?.into_iter();
         let written = own.filter(|note| note.get("system") != Some(&Value::Bool(true)));
         Ok((written.filter_map(existing).collect(), all.len()))
     }

@@ -48,8 +48,8 @@ pub enum PostError {
     /// The host does not answer.
     #[error("{0}")]
     NoAnswer(NoAnswer),
-    /// The token may not write comments, as that of a fork's pull request.
-    #[error("the token may not write comments ({status}: {reason})")]
+    /// The token may not write here, as that of a fork's pull request.
+    #[error("the token may not write here ({status}: {reason})")]
     Forbidden {
         /// The status.
         status: u16,

@@ -18,6 +18,7 @@ mod comment;
 mod github;
 mod gitlab;
 mod host;
+pub mod issues;
 mod post;
 mod report;
 

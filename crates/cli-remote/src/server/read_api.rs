@@ -93,12 +93,24 @@ impl<'a> ReadApi<'a> {
 
     /// The answer of a route, retried while the server is unreachable or busy.
     pub fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+        self.answer(path).map_err(anyhow::Error::new)
+    }
+
+    /// The same; none if the server does not know what the path names.
+    pub fn find(&mut self, path: &str) -> anyhow::Result<Option<Value>> {
+        match self.answer(path) {
+            Err(ApiReadError::Refused { status: 404, .. }) => Ok(None),
+            answer => Ok(Some(answer?)),
+        }
+    }
+
+    fn answer(&mut self, path: &str) -> Result<Value, ApiReadError> {
         let mut backoff = std::mem::replace(&mut self.backoff, Backoff::new(Duration::ZERO));
         let answer = retry::until_expired(self.progress, &mut backoff, "no answer yet", || {
             self.get_once(path)
         });
         self.backoff = backoff;
-        answer.map_err(anyhow::Error::new)
+        answer
     }
 
     fn get_once(&self, path: &str) -> Result<Value, ApiReadError> {
@@ -123,6 +135,7 @@ impl<'a> ReadApi<'a> {
             ),
         };
         Err(ApiReadError::Refused {
+            status,
             is_transient: http::is_transient(answer.status),
             reason,
             retry_after: answer.retry_after,
@@ -137,6 +150,7 @@ enum ApiReadError {
     NoAnswer(NoAnswer),
     /// The server answered with an error.
     Refused {
+        status: u16,
         is_transient: bool,
         reason: String,
         retry_after: Option<Duration>,
