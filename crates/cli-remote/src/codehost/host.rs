@@ -164,11 +164,7 @@ impl CodeHost {
         let answer = self.requests.send(Method::GET, &path, None)?;
         let comments = answer.pointer(self.dialect.list).and_then(Value::as_array);
         let comments = comments.ok_or(PostError::Unreadable("list of comments"))?;
-        let author = self.author()?;
-        let own = comments.iter().filter(|comment| {
-            comment.pointer(self.dialect.author) == Some(author)
-                && comment.pointer(self.dialect.hidden) != Some(&Value::Bool(true))
-        });
+        let own = self.own(comments)?.into_iter();
         let existing = own.filter_map(|comment| {
             Some(ExistingComment {
                 id: comment.get("id")?.as_u64()?,
@@ -177,6 +173,21 @@ impl CodeHost {
         });
         let is_last = per_page.is_none_or(|most| comments.len() < most);
         Ok((existing.collect(), is_last))
+    }
+
+    /// Those of the comments or issues that this token may have written.
+    pub(crate) fn own<'a>(&self, entries: &'a [Value]) -> Result<Vec<&'a Value>, PostError> {
+        let author = self.author()?;
+        let is_own = |entry: &&Value| {
+            entry.pointer(self.dialect.author) == Some(author)
+                && entry.pointer(self.dialect.hidden) != Some(&Value::Bool(true))
+        };
+        Ok(entries.iter().filter(is_own).collect())
+    }
+
+    /// Sends a request to another route of the host.
+    pub(crate) fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, PostError> {
+        self.requests.send(method, path, body)
     }
 
     fn author(&self) -> Result<&Value, PostError> {
@@ -250,7 +261,8 @@ pub(crate) fn github(
     Ok(requests.map(|requests| (requests, repository)))
 }
 
-fn gitlab(variable: Variables<'_>, deadline: Instant) -> anyhow::Result<Option<(Requests, u64)>> {
+/// The host and the project of a job of GitLab CI.
+pub(crate) fn gitlab(variable: Variables<'_>, deadline: Instant) -> anyhow::Result<Option<(Requests, u64)>> {
     let project = variable("CI_PROJECT_ID").and_then(|id| id.parse().ok());
     let Some((project, api)) = project.zip(variable("CI_API_V4_URL")) else {
         return Ok(None);
@@ -282,8 +294,8 @@ pub enum PostError {
     /// The host does not answer.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
-    /// The token may not write comments, as that of a fork's pull request.
-    #[error("the token may not write comments ({status}: {reason})")]
+    /// The token may not write here, as that of a fork's pull request.
+    #[error("the token may not write here ({status}: {reason})")]
     Forbidden {
         /// The status.
         status: u16,

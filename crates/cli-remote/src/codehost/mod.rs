@@ -15,6 +15,7 @@ mod check_run;
 mod code_quality;
 mod comment;
 mod host;
+pub mod issues;
 mod post;
 mod report;
 
