@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use assay_answers::links;
-use assay_cli_job::{
-    issues::{
-        Change, ErrorEntry, ExistingIssue, FixAnswer, Place, Problem, Section, Subject, TestEntry,
-        open_subjects, plan,
-    },
-    verify,
+use assay_cli_job::issues::{
+    Change, ErrorEntry, ExistingIssue, FixAnswer, Place, Problem, Section, Subject, TestEntry, open_subjects,
+    plan,
 };
 use assay_cli_local::sources::ci;
 use assay_cli_remote::{
     codehost::issues::{Issue, Issues},
-    server::read_api::ReadApi,
+    server::read_api::{ReadApi, path_of_test},
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, values::duration};
 use assay_domain::{id::ProjectId, test::TestName};
@@ -227,12 +224,7 @@ fn problems(
             .iter()
             .find(|entry| entry.test() == test || entry.was(&test));
         let test = entry.map_or(test, TestEntry::test);
-        let path = verify::path(
-            &place.project.to_string(),
-            &test.name,
-            test.file_path.as_deref(),
-            "fix",
-        );
+        let path = path_of_test(place.project, &test.name, test.file_path.as_deref(), "/fix");
         let fixes = match api.find(&path)? {
             Some(answer) => {
                 FixAnswer::deserialize(&answer).context("the server's answer is no list of fixes")?
