@@ -9,7 +9,7 @@ use assay_oracle::{
     stack::Stack,
     world::{Organization, Plan},
 };
-use assay_testkit::{Cli, Response, Server, TestDatabase, execute, text};
+use assay_testkit::{Cli, Response, Server, TestDatabase, assert_contains, execute, text};
 use serde_json::{Value, json};
 
 use crate::{
@@ -242,7 +242,7 @@ fn a_decision_of_a_gate_is_stored_and_shown(side: &Side, web: &str, ingest: &str
         let stored = decide(&gated);
         assert_eq!(stored.json()["effect"], effect, "{}", stored.text());
         let page = gated.page();
-        assert!(page.contains(sentence), "{page}");
+        assert_contains(&page, sentence);
     }
     let listed = side.cli.json(&["uploads", "--project", project, "--limit", "1"]);
     assert_eq!(listed["uploads"][0]["decision"]["outcome"], "blocked", "{listed}");

@@ -5,7 +5,7 @@ use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
-    ingest::{FAILS, IngestServer, PASSES, code, now},
+    ingest::{FAILS, IngestServer, PASSES, assert_refused, code, now},
     ingest_described::{assert_conforms, document},
     ingest_terms::send_after,
 };
@@ -258,12 +258,7 @@ fn an_old_run_is_closed_to_decisions_and_the_rate_limit_counts_them() {
     let closed = send_after(&ingest, "24 hours 1 minute", || {
         send(&ingest, &ingest.key, &decision(&run))
     });
-    assert_eq!(
-        (closed.status, code(&closed).as_str()),
-        (409, "run_closed"),
-        "{}",
-        closed.text()
-    );
+    assert_refused(&closed, 409, "run_closed");
     // Of ten requests, five are in the same minute.
     let is_limited = (0..10).any(|_| {
         let answer = send(&ingest, &ingest.key, &json!({}));

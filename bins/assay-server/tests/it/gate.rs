@@ -6,7 +6,7 @@ use std::{
 };
 
 use assay_domain::ingest::IngestTerms;
-use assay_testkit::Cli;
+use assay_testkit::{Cli, assert_contains};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -211,7 +211,7 @@ fn a_rerun_is_judged_with_what_the_first_attempt_did() {
     };
     let partial = again(&[("pays", None)], &[("dryRun", "true")]);
     let reason = partial["failures"]["incomplete"].as_str().unwrap();
-    assert!(reason.contains("earlier attempt did not run again"), "{reason}");
+    assert_contains(&reason, "earlier attempt did not run again");
     // Both passed on retry: the first attempt's failure is evidence of a flake.
     let green = again(&[("pays", None), ("odd", None)], &[("dryRun", "true")]);
     assert_eq!(green["failures"]["incomplete"], Value::Null, "{green}");
@@ -500,13 +500,13 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     let flake = [("pays", None), ("odd", TIMEOUT)];
     let (status, stderr) = run(&flake, "g1", 1, &["--gate"]);
     assert_eq!(status, Some(0), "{stderr}");
-    assert!(stderr.contains("Gate: passes, 1 failed test excused"), "{stderr}");
+    assert_contains(&stderr, "Gate: passes, 1 failed test excused");
     let (status, stderr) = run(&flake, "g2", 1, &[]);
     assert_eq!(status, Some(1), "{stderr}");
     // The process was killed, so tests may be missing.
     let (status, stderr) = run(&flake, "g3", 137, &["--gate"]);
     assert_eq!(status, Some(137), "{stderr}");
-    assert!(stderr.contains("ended with status 137"), "{stderr}");
+    assert_contains(&stderr, "ended with status 137");
     // The report has no failure.
     let (status, stderr) = run(&[("pays", None)], "g4", 1, &["--gate"]);
     assert_eq!(status, Some(1), "{stderr}");

@@ -9,7 +9,7 @@ use assay_domain::{
     store::Administration as _,
     timestamp::Timestamp,
 };
-use assay_testkit::{Cli, Response, Server, TestDatabase, text};
+use assay_testkit::{Cli, Response, Server, TestDatabase, assert_contains, text};
 use serde_json::{Value, json};
 
 pub(crate) const BOUNDARY: &str = "assay-test";
@@ -127,6 +127,13 @@ pub(crate) fn form(fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> 
     }
     body.extend(format!("--{BOUNDARY}--\r\n").bytes());
     body
+}
+
+/// Fails unless an answer is this refusal.
+#[track_caller]
+pub(crate) fn assert_refused(answer: &Response, status: u16, expected: &str) {
+    let refusal = (answer.status, code(answer));
+    assert_eq!(refusal, (status, expected.to_owned()), "{}", answer.text());
 }
 
 pub(crate) fn code(answer: &Response) -> String {
@@ -275,12 +282,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         ingest.send(&ingest.key, fields, &[(name, bytes)])
     };
     let broken = send(&[], "out/r.json", b"{\"config\": {}, \"suites\": [\n{]}");
-    assert_eq!(
-        (broken.status, code(&broken).as_str()),
-        (422, "broken_report"),
-        "{}",
-        broken.text()
-    );
+    assert_refused(&broken, 422, "broken_report");
     assert_eq!(
         (&broken.json()["file"], &broken.json()["line"]),
         (&"out/r.json".into(), &2.into())
@@ -293,12 +295,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         "r.xml",
         b"<testsuites><testsuite name=\"a\"></testsuite></testsuites>",
     );
-    assert_eq!(
-        (empty.status, code(&empty).as_str()),
-        (422, "nothing_to_store"),
-        "{}",
-        empty.text()
-    );
+    assert_refused(&empty, 422, "nothing_to_store");
     let mistyped = send(&[("brnach", "main")], "r.xml", PASSES.as_bytes());
     assert_eq!(
         (mistyped.status, code(&mistyped).as_str()),
@@ -394,10 +391,7 @@ fn many_shards_at_once_are_all_stored() {
         (&1.into(), &"passed".into())
     );
     let metrics = ingest.server.admin().get("/metrics", None).text();
-    assert!(
-        metrics.contains("assay_ingest_uploads_stored_total{effect=\"added\"} 12"),
-        "{metrics}"
-    );
+    assert_contains(&metrics, "assay_ingest_uploads_stored_total{effect=\"added\"} 12");
     let last = format!(
         "assay_ingest_last_upload_timestamp_seconds{{project=\"{}\"}} ",
         ingest.project
@@ -423,9 +417,6 @@ fn many_shards_at_once_are_all_stored() {
     }
     let rebuilt = &ingest.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
     assert_eq!(rebuilt["verdictsChanged"], 0, "{rebuilt}");
-    assert!(metrics.contains("assay_ingest_uploads_waiting 0"), "{metrics}");
-    assert!(
-        metrics.contains("assay_ingest_memory_reserved_bytes 0"),
-        "{metrics}"
-    );
+    assert_contains(&metrics, "assay_ingest_uploads_waiting 0");
+    assert_contains(&metrics, "assay_ingest_memory_reserved_bytes 0");
 }

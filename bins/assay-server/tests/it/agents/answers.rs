@@ -1,6 +1,6 @@
 //! The tools' answers: the data of the read API, within the budget, for the key's organization only.
 
-use assay_testkit::text;
+use assay_testkit::{assert_contains, text};
 use serde_json::{Value, json};
 
 use super::Agents;
@@ -56,13 +56,10 @@ fn tools_return_the_values_of_the_read_api() {
     let prompt = text(&shown["copyPrompt"]);
     let judged = agents.answer("explain_failures", json!({"run": failure["run"]}));
     assert!(prompt.contains("expected 3, got 4"));
-    assert!(prompt.contains("Commit: `abcd0010`"), "{prompt}");
-    assert!(prompt.contains(" run(s) of 14 days`\nBecause: `"), "{prompt}");
-    assert!(prompt.contains(&text(&judged["failures"][0]["why"])), "{prompt}");
-    assert!(
-        prompt.contains("Same error: `2 other failures of this test"),
-        "{prompt}"
-    );
+    assert_contains(&prompt, "Commit: `abcd0010`");
+    assert_contains(&prompt, " run(s) of 14 days`\nBecause: `");
+    assert_contains(&prompt, &text(&judged["failures"][0]["why"]));
+    assert_contains(&prompt, "Same error: `2 other failures of this test");
     let runs = agents.answer("list_runs", json!({"branch": "main", "status": "failed"}));
     assert_eq!(runs["total"], 3);
     assert_eq!(runs["runs"][0]["commit"], "abcd0010");
