@@ -195,52 +195,9 @@ fn each_unread_report_of_a_folder_is_named_with_advice() {
     }
     let report = junit::report(START, &[("adds", true)]);
     fs::write(folder.path().join("z.xml"), report).unwrap();
-    let unread = [
-        (
-            "aunit.xml",
-            "<TestRun><FailedTests/></TestRun>",
-            "AUnit.Reporter.JUnit",
-        ),
-        (
-            "boost.xml",
-            "<TestLog><TestSuite name='a'/></TestLog>",
-            "--log_format=JUNIT",
-        ),
-        (
-            "check.xml",
-            "<testsuites xmlns='http://check.sourceforge.net/ns'><suite/></testsuites>",
-            "CK_TAP_LOG_FILE_NAME",
-        ),
-        ("ctest.xml", "<Site><Build/></Site>", "import Test.xml beside it"),
-        (
-            "cunit.xml",
-            "<CUNIT_TEST_RUN_REPORT/>",
-            "CU_automated_enable_junit_xml",
-        ),
-        ("empty.xml", "", "the file is empty"),
-        (
-            "fpcunit.xml",
-            "<TestResults><TestListing/></TestResults>",
-            "junittestreport",
-        ),
-        ("go.json", "=== RUN   TestA", "go test -json"),
-        ("gtester.xml", "<gtester><testbinary/></gtester>", "--tap"),
-        ("jmeter.xml", "<testResults version='1.2'/>", "JMeter's samples"),
-        ("other.zip", "PK\u{3}\u{4}", "only Playwright's blob reports"),
-        ("qtest.xml", "<TestCase name='a'/>", "-o FILE,junitxml"),
-        (
-            "reportlog.jsonl",
-            "{\"pytest_version\": \"9.2.0\", \"$report_type\": \"SessionStart\"}",
-            "pytest-json-report",
-        ),
-        (
-            "unittest.xml",
-            "<unittest-results tests='3'/>",
-            "convert it to JUnit XML",
-        ),
-        ("valgrind.xml", "<valgrindoutput/>", "Valgrind's log"),
-    ];
-    for (name, content, _) in unread {
+    let unread: Vec<[String; 3]> =
+        serde_json::from_str(include_str!("../../../../testdata/unread.json")).unwrap();
+    for [name, content, _] in &unread {
         fs::write(folder.path().join(name), content).unwrap();
     }
     for command in [
@@ -250,7 +207,7 @@ fn each_unread_report_of_a_folder_is_named_with_advice() {
         let output = bounded(&[command, &[&text(folder.path())]].concat(), &[]);
         assert!(output.status.success(), "{}", stderr_text(&output));
         let printed = stderr_text(&output);
-        for (name, _, hint) in unread {
+        for [name, _, hint] in &unread {
             let line = printed
                 .lines()
                 .find(|line| line.contains(&format!("/{name}: no test report; ")));

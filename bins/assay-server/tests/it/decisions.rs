@@ -217,7 +217,7 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
     let body = zstd::encode_all(&vec![b' '; 64 << 20][..], 1).unwrap();
     let headers = [("Content-Encoding", "zstd")];
     let answer = ingest.post(PATH, &ingest.key, &headers, &body);
-    assert_eq!((answer.status, code(&answer).as_str()), (413, "too_large"));
+    assert_refused(&answer, 413, "too_large");
     for (path, headers, status, expected) in [
         (format!("{PATH}?runId=1"), vec![], 400, "invalid_parameter"),
         (

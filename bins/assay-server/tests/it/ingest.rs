@@ -288,7 +288,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         (&"out/r.json".into(), &2.into())
     );
     let unknown = send(&[], "notes.txt", b"hello");
-    assert_eq!((unknown.status, code(&unknown).as_str()), (422, "unrecognised"));
+    assert_refused(&unknown, 422, "unrecognised");
     assert_eq!(unknown.json()["file"], "notes.txt");
     let empty = send(
         &[],
@@ -297,10 +297,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
     );
     assert_refused(&empty, 422, "nothing_to_store");
     let mistyped = send(&[("brnach", "main")], "r.xml", PASSES.as_bytes());
-    assert_eq!(
-        (mistyped.status, code(&mistyped).as_str()),
-        (400, "invalid_parameter")
-    );
+    assert_refused(&mistyped, 400, "invalid_parameter");
     assert!(mistyped.text().contains("brnach"), "{}", mistyped.text());
     let unpackable = ingest.post(
         "/ingest/v1/reports",
@@ -308,20 +305,14 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         &[("Content-Encoding", "br")],
         PASSES.as_bytes(),
     );
-    assert_eq!(
-        (unpackable.status, code(&unpackable).as_str()),
-        (415, "unsupported_coding")
-    );
+    assert_refused(&unpackable, 415, "unsupported_coding");
     let not_gzip = ingest.post(
         "/ingest/v1/reports",
         &ingest.key,
         &[("Content-Encoding", "gzip")],
         PASSES.as_bytes(),
     );
-    assert_eq!(
-        (not_gzip.status, code(&not_gzip).as_str()),
-        (400, "invalid_parameter")
-    );
+    assert_refused(&not_gzip, 400, "invalid_parameter");
     // Two jobs under one key: both reports are kept, and the answer warns.
     let ci = |job: &str| format!(r#"{{"provider": "github-actions", "job": "{job}"}}"#);
     let of_job = |job: &str| {
@@ -364,7 +355,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         "r.xml",
         PASSES.as_bytes(),
     );
-    assert_eq!((other.status, code(&other).as_str()), (409, "revision_differs"));
+    assert_refused(&other, 409, "revision_differs");
     for word in ["c0ffee", "beef00", "b e2e"] {
         assert!(other.text().contains(word), "{word}: {}", other.text());
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     gate::Job,
     gate_decisions::Pages,
-    ingest::{FAILS, IngestServer, PASSES, assert_refused, code, now},
+    ingest::{FAILS, IngestServer, PASSES, assert_refused, now},
 };
 
 const HEAD: &str = "bb00c0ffee";
@@ -152,10 +152,7 @@ fn a_pull_request_is_compared_with_main_at_its_merge_base() {
         "no run tested it"
     );
     let refused = upload(&[("branch", "topic"), ("mergeBase", "main")], 30, FAILS);
-    assert_eq!(
-        (refused.status, code(&refused).as_str()),
-        (400, "invalid_parameter")
-    );
+    assert_refused(&refused, 400, "invalid_parameter");
     assert!(
         refused
             .text()
@@ -221,7 +218,7 @@ fn a_public_key_gets_comments_on_runs_of_such_keys_only() {
     });
     let own = send(&ingest, &public, ("fork", "cc00c0ffee"), FAILS);
     let refused = ask(&ingest, &public, &trusted);
-    assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
+    assert_refused(&refused, 404, "unknown_run");
     let answer = ask(&ingest, &public, &own);
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(!answer.text().contains("secret"), "{}", answer.text());
@@ -236,7 +233,7 @@ fn a_comment_needs_a_run_of_the_keys_project() {
     let run = send(&ingest, &ingest.key, ("unit", HEAD), FAILS);
     let foreign = ingest.foreign_key();
     let refused = ask(&ingest, &foreign, &run);
-    assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
+    assert_refused(&refused, 404, "unknown_run");
     for body in [
         "",
         "{}",
