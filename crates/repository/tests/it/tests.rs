@@ -167,6 +167,16 @@ fn an_ambiguous_name_is_answered_from_one_state() {
 }
 
 #[test]
+fn an_occurrence_has_the_suite_of_its_run() {
+    let world = World::new();
+    let mut recording = report("a").test("x", "p");
+    recording.context.suite = Some("e2e".to_owned());
+    world.import(&recording);
+    let history = world.test_history("x", Days::Seven);
+    assert_eq!(history.occurrences[0].suite.as_deref(), Some("e2e"));
+}
+
+#[test]
 fn a_history_has_the_branch_to_which_the_engine_assigns_a_revision() {
     let world = World::new();
     let run = |key: &str, ago: i64, branch: Option<&str>, revision: Option<&str>, test: &str| {
