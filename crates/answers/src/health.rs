@@ -79,7 +79,8 @@ pub struct HealthWeek {
     pub longest_red: Option<RedTime>,
     /// How often the branch became green.
     pub repairs: u64,
-    /// The median of the milliseconds that it had been red then, from the start of the run that failed first; null without
+    /// The median of the milliseconds that it had been red then (of an even number the lower middle one), from the start of
+    /// the run that failed first; null without
     /// a repair.
     pub time_to_green_ms: Option<u64>,
     /// The runs of all branches.

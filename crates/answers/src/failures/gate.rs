@@ -23,7 +23,8 @@ pub const BLOCKS_FROM: f64 = 0.9;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Gate {
-    /// `pass` below 0.05, `block` from 0.9 on, else `rerun`.
+    /// `pass` below 0.05, `block` from 0.9 on, else `rerun`. A run that may lack results, or that has an error outside of
+    /// its tests, does not pass: it is at least `rerun`.
     pub action: Action,
     /// P(this branch broke at least one of the failed tests).
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
@@ -163,6 +164,21 @@ pub const fn whose(mine: f64, action: Action) -> &'static str {
 }
 
 impl Gate {
+    /// The gate of a run that may lack results for this reason, if it has one.
+    #[must_use]
+    pub fn of_incomplete(self, incomplete: Option<&str>) -> Self {
+        let action = match (self.action, incomplete) {
+            (Action::Pass, Some(_)) => Action::Rerun,
+            (action, _) => action,
+        };
+        Self { action, ..self }
+    }
+
+    /// Whether only missing results, or an error outside of tests, speak against the run.
+    pub fn only_lacks_results(&self) -> bool {
+        self.action == Action::Rerun && self.mine < PASSES_BELOW
+    }
+
     /// The gate of a run with this probability that its branch broke any of the failed tests.
     fn of(mine: f64, by_cause: ByCause) -> Self {
         let mine = mine.clamp(0.0, 1.0);
@@ -178,13 +194,15 @@ impl Gate {
 pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     let mut by_cause = ByCause::default();
     let mut not_mine = 1.0;
+    let mut incomplete = None;
     for gate in gates {
         not_mine *= 1.0 - gate.mine;
+        incomplete = incomplete.or(gate.only_lacks_results().then_some(""));
         for (cause, tests) in gate.by_cause.counts() {
             by_cause.add(cause, tests);
         }
     }
-    Gate::of(1.0 - not_mine, by_cause)
+    Gate::of(1.0 - not_mine, by_cause).of_incomplete(incomplete)
 }
 
 /// The action for this probability of a breakage by the branch.

@@ -77,7 +77,7 @@ pub fn joined_failures(
             .iter()
             .map(|(run, failures)| JoinedRun {
                 run: run.clone(),
-                gate: gate(failures.causes()),
+                gate: gate(failures.causes()).of_incomplete(run.incomplete.as_deref()),
                 on_stable: failures.causes().any(|cause| cause.facts.on_stable),
             })
             .collect();

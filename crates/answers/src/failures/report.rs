@@ -199,10 +199,11 @@ impl<'r> Overlay<'r> {
             ))
         });
         let failures = failures.collect();
+        let incomplete = self.recording.why_incomplete(self.recognised.left_failed);
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,
-            gate,
-            incomplete: self.recording.why_incomplete(self.recognised.left_failed),
+            gate: gate.of_incomplete(incomplete.as_deref()),
+            incomplete,
             total,
             failures,
             new_tests: self.new_tests(),

@@ -78,7 +78,8 @@ impl RevertAdvice {
             NextStep::Run { commit, .. } | NextStep::Found(commit) => commit,
             NextStep::NotBroken | NextStep::Stuck => here,
         };
-        let red_before: f64 = shares.iter().take(here).sum();
+        // The sum of no number is -0.
+        let red_before = shares.iter().take(here).fold(0.0, |sum, share| sum + share);
         Some(Self {
             action: if red_before >= CERTAIN {
                 RevertAction::Keep
