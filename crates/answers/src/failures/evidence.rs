@@ -13,15 +13,18 @@ const MOST_RUNS: usize = 20;
 
 /// The runs behind the sentence of a failure.
 pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
-    let mut runs: Vec<(usize, EvidenceWord)> = Vec::new();
-    let mut total = 0_u32;
     let cause = gate::cause(failure);
-    if cause == Cause::Unclear {
-        for (cause, _) in gate::two_likeliest(&failure.probabilities) {
-            total = total.saturating_add(add(cause, failure, &mut runs));
-        }
-    } else {
-        total = add(cause, failure, &mut runs);
+    let causes = match cause {
+        Cause::Unclear => gate::two_likeliest(&failure.probabilities)
+            .map(|(cause, _)| cause)
+            .to_vec(),
+        _ => vec![cause],
+    };
+    let (mut runs, mut total) = (Vec::new(), 0_u32);
+    for cause in causes {
+        let (shown, of_cause) = supporting(cause, failure);
+        runs.extend(shown);
+        total = total.saturating_add(of_cause);
     }
     let runs = runs.into_iter().filter_map(|(index, says)| {
         let run = &history.runs.get(index)?.run;
@@ -37,42 +40,28 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
     }
 }
 
-/// Adds the runs that support a cause, and returns their number.
-fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord)>) -> u32 {
+/// The runs that support a cause, and their number, which may be larger.
+fn supporting(cause: Cause, failure: &FailureCause) -> (Vec<(usize, EvidenceWord)>, u32) {
     let facts = &failure.facts;
-    let add_run = |index: Option<usize>, word: EvidenceWord, runs: &mut Vec<(usize, EvidenceWord)>| {
-        runs.extend(index.map(|index| (index, word)));
-        u32::from(index.is_some())
-    };
+    let all = |indexes: &[usize], word| indexes.iter().map(|index| (*index, word)).collect::<Vec<_>>();
+    let one = |index: Option<usize>, word| (all(index.as_slice(), word), u32::from(index.is_some()));
     match cause {
         Cause::Flake => {
-            let passed = add_run(facts.passed_on_revision, EvidenceWord::PassedOnRevision, runs);
-            runs.extend(
-                facts
-                    .flakes
-                    .iter()
-                    .map(|index| (*index, EvidenceWord::FailedOnGoodCode)),
-            );
-            passed + facts.good_failed
+            let (mut runs, passed) = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision);
+            runs.extend(all(&facts.flakes, EvidenceWord::FailedOnGoodCode));
+            (runs, passed + facts.good_failed)
         }
-        Cause::Environment => add_run(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, runs),
-        Cause::BrokenBefore if facts.on_stable => {
-            add_run(facts.episode_since, EvidenceWord::FailingSince, runs)
-        }
+        Cause::Environment => one(facts.failed_elsewhere, EvidenceWord::FailedElsewhere),
+        Cause::BrokenBefore if facts.on_stable => one(facts.episode_since, EvidenceWord::FailingSince),
         Cause::BrokenBefore if facts.stable_mended.is_some() => {
-            add_run(facts.stable_since, EvidenceWord::FailedElsewhere, runs)
+            one(facts.stable_since, EvidenceWord::FailedElsewhere)
         }
-        Cause::BrokenBefore => add_run(facts.stable_since, EvidenceWord::FailingOnStableSince, runs),
-        Cause::EarlierOnBranch => add_run(facts.episode_since, EvidenceWord::FailingSince, runs),
-        Cause::ThisChange => {
-            runs.extend(
-                facts
-                    .stable_passes
-                    .iter()
-                    .map(|index| (*index, EvidenceWord::PassedOnStable)),
-            );
-            facts.stable_runs - facts.stable_failed
-        }
-        Cause::Unclear => 0,
+        Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince),
+        Cause::EarlierOnBranch => one(facts.episode_since, EvidenceWord::FailingSince),
+        Cause::ThisChange => (
+            all(&facts.stable_passes, EvidenceWord::PassedOnStable),
+            facts.stable_runs - facts.stable_failed,
+        ),
+        Cause::Unclear => (Vec::new(), 0),
     }
 }

@@ -67,6 +67,11 @@ impl CauseSentences<'_> {
         }
     }
 
+    /// The run of the failure.
+    fn here(&self) -> Option<&RunFacts> {
+        self.run(Some(self.failure.run_index))
+    }
+
     fn run(&self, index: Option<usize>) -> Option<&RunFacts> {
         self.history.runs.get(index?).map(|observed| &observed.run)
     }
@@ -82,12 +87,7 @@ impl CauseSentences<'_> {
 
     /// For example ` on main`; empty if no run has a branch.
     fn on_stable(&self) -> String {
-        let any_branch = self
-            .history
-            .runs
-            .iter()
-            .any(|observed| observed.run.branch.is_some());
-        if any_branch {
+        if self.history.stable().any_branch_named {
             format!(" on {}", self.history.stable_branch)
         } else {
             String::new()
@@ -214,12 +214,8 @@ impl CauseSentences<'_> {
         let mut sentence = if self.failure.recovered {
             "Passed on retry in this run".to_owned()
         } else if let Some(run) = self.run(facts.passed_on_revision) {
-            let started = self
-                .history
-                .runs
-                .get(self.failure.run_index)
-                .map(|here| here.run.started_at);
-            if started.is_some_and(|started| run.started_at > started) {
+            let is_later = |here: &RunFacts| run.started_at > here.started_at;
+            if self.here().is_some_and(is_later) {
                 format!("Passed when run {} ran the same revision again", run.number)
             } else {
                 format!("Passed on the same revision in run {}", run.number)
@@ -288,20 +284,11 @@ impl CauseSentences<'_> {
     }
 
     fn failed_before(&self) -> bool {
-        let Some(here) = self.history.runs.get(self.failure.run_index) else {
+        let Some(here) = self.here() else {
             return false;
         };
-        let started = here.run.started_at;
-        let mut before = self
-            .history
-            .runs
-            .iter()
-            .filter(|run| run.run.started_at < started);
-        before.any(|run| {
-            run.failures
-                .iter()
-                .any(|failure| failure.test == self.failure.test)
-        })
+        let mut runs = self.history.runs.iter();
+        runs.any(|other| other.run.started_at < here.started_at && other.failure(self.failure.test).is_some())
     }
 
     /// A failure on some variants of the stable branch, and what came of others; elsewhere, that the cause is unknown.
@@ -347,11 +334,7 @@ impl CauseSentences<'_> {
                 facts.failed_in_run
             );
         }
-        let here = self
-            .history
-            .runs
-            .get(self.failure.run_index)
-            .map(|here| here.run.started_at);
+        let here = self.here().map(|here| here.started_at);
         let elsewhere = self.run(facts.failed_elsewhere).zip(here);
         let Some((run, here)) = elsewhere else {
             return match self.run(facts.passed_on_revision) {
