@@ -1,7 +1,7 @@
 //! The neutral report that every format is read into.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, ErrorDetail},
     execution::{Executions, TestOutcome},
     recording::{RunContext, ShardIndex},
     run::RunState,
@@ -9,7 +9,6 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-use crate::collect::Collector;
 pub use crate::format::{Format, UnknownFormat};
 
 /// A file of an import, as its bytes were read.
@@ -79,18 +78,6 @@ impl Report {
     /// Whether it has neither a test nor an error.
     pub(crate) const fn is_without_results(&self) -> bool {
         self.tests.is_empty() && self.errors.is_empty()
-    }
-
-    /// Takes the tests that were read. Their attempts extend the run's time. The run was interrupted if one of them was.
-    pub(crate) fn take_tests(&mut self, tests: Collector) {
-        let tests = tests.finish();
-        for attempt in tests.iter().flat_map(|test| &test.attempts) {
-            self.widen(attempt.started_at, attempt.duration_ms);
-            if attempt.status == AttemptStatus::Interrupted {
-                self.state = RunState::Interrupted;
-            }
-        }
-        self.tests = tests;
     }
 
     /// Marks the run as interrupted and adds a warning, if the file was cut off in a `line`.
