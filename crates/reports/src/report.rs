@@ -175,6 +175,13 @@ pub(crate) mod whole_import {
 }
 
 impl ReadError {
+    /// The file.
+    pub(crate) fn file(&self) -> &str {
+        match self {
+            Self::Unrecognised { file, .. } | Self::Broken { file, .. } | Self::TooLarge { file, .. } => file,
+        }
+    }
+
     /// The error of a part of a file that exceeds a limit.
     pub(crate) fn too_large(file: &str, what: &'static str, limit: impl ToString) -> Self {
         Self::TooLarge {

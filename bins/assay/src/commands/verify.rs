@@ -16,7 +16,7 @@ use assay_cli_job::{
 use assay_cli_local::sources::{ci, git::git, report_flags::FormatChoice, values as sources};
 use assay_cli_remote::{
     codehost::ReportTo,
-    server::{address::MissingSetting, http},
+    server::{address::MissingSetting, http, read_api::path_of_test},
 };
 use assay_cli_terminal::{
     message,
@@ -33,13 +33,8 @@ use assay_reports::ci::CiContext;
 use clap::{Args, builder::TypedValueParser as _};
 
 use crate::{
-    environment, errors,
-    global::Global,
-    repeated::Repeated,
-    runner_flag,
-    server_flags::{ConnectionFlags, ReadApiFlags},
-    upload_flags::server_of,
-    values::rate,
+    environment, errors, global::Global, repeated::Repeated, runner_flag, server_flags::ProjectFlags,
+    upload_flags::server_of, values::rate,
 };
 
 /// Exit statuses.
@@ -79,9 +74,6 @@ pub(crate) struct VerifyArgs {
     /// The test's stored file, if several tests have the name
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
-    /// The project: its id or name
-    #[arg(long)]
-    project: Option<String>,
     /// The time for all runs: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     budget: Duration,
@@ -113,9 +105,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "RUNNER", value_parser = runner_flag::runners())]
     runner: Option<Runner>,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "claim", value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -219,9 +209,8 @@ fn known(
         };
         return Ok((Some(KnownFlake::of_rate(rate)), test));
     }
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?.to_string();
-    let answer = api.get(&verify::path(&project, &args.test, args.file.as_deref(), "fix"))?;
+    let (mut api, project) = args.server.open(global)?;
+    let answer = api.get(&path_of_test(project, &args.test, args.file.as_deref(), "/fix"))?;
     let suite = args.suite.as_deref().or(ci.context.suite.as_deref());
     Ok(KnownFlake::of_answer(&answer, suite, args.flake_rate)?)
 }
@@ -236,7 +225,7 @@ fn store(
     verified: Option<&Verified>,
 ) -> anyhow::Result<()> {
     let url = environment::variable("ASSAY_INGEST_URL");
-    let server = server_of(url.as_deref(), None, &args.connection)?;
+    let server = server_of(url.as_deref(), None, &args.server.connection)?;
     let of_ci = || {
         ci.context
             .tested_revision
@@ -255,7 +244,7 @@ fn store(
         rate_before,
         check: verified.map(|verified| verified.check),
     };
-    let deadline = args.connection.deadline();
+    let deadline = args.server.connection.deadline();
     let mut backoff = Backoff::until(deadline);
     let sent = retry::until_expired(
         global.progress(),

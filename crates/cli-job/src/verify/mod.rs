@@ -19,7 +19,7 @@ use assay_flakiness::plan::{
 };
 use assay_reports::{Report, ReportedTest};
 
-pub use self::known::{ForeignAnswer, KnownFlake, path};
+pub use self::known::{ForeignAnswer, KnownFlake};
 use crate::{
     gate::selector::{Budget, NotSelected, Repeat, RunEnd, Selector},
     runners::{Runner, selection::Selection},
