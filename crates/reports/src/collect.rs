@@ -3,15 +3,16 @@
 use std::{collections::HashMap, hash::BuildHasher};
 
 use assay_domain::{
-    attempt::Attempt,
+    attempt::{Attempt, AttemptStatus},
     execution::Executions,
+    run::RunState,
     test::{ShownAs, TestName},
 };
 
 use crate::{
     input::Input,
     limits, memory,
-    report::{ReportedTest, outcome},
+    report::{Report, ReportedTest, outcome},
     retries::failed,
     text,
 };
@@ -198,6 +199,20 @@ impl Collector {
             }
         });
         tests.collect()
+    }
+}
+
+impl Report {
+    /// Takes the tests that were read. Their attempts extend the run's time. The run was interrupted if one of them was.
+    pub(crate) fn take_tests(&mut self, tests: Collector) {
+        let tests = tests.finish();
+        for attempt in tests.iter().flat_map(|test| &test.attempts) {
+            self.widen(attempt.started_at, attempt.duration_ms);
+            if attempt.status == AttemptStatus::Interrupted {
+                self.state = RunState::Interrupted;
+            }
+        }
+        self.tests = tests;
     }
 }
 

@@ -1,11 +1,14 @@
 //! Compares the failures that a report's header counts with those that its results show.
 
-use assay_domain::attempt::{AttemptStatus, ErrorDetail};
+use assay_domain::{
+    attempt::{AttemptStatus, ErrorDetail},
+    run::RunState,
+};
 
 use crate::{
     failure::error_saying,
     limits,
-    report::{Report, ReportedTest},
+    report::{Format, Report, ReportedTest},
 };
 
 impl Report {
@@ -26,9 +29,7 @@ impl Report {
         let shown = u64::try_from(shown).unwrap_or(u64::MAX);
         self.errors.extend(missing_failures(file, counted, shown));
     }
-}
 
-impl Report {
     /// Adds an error if the tool's summary says that the run failed and nothing in the report did. `word` is what the
     /// summary says.
     pub(crate) fn check_summary(&mut self, file: &str, failed: bool, word: &str) {
@@ -39,6 +40,31 @@ impl Report {
                 "{file}: the report's summary says {word:?}, and none of its results failed. The cause is unknown."
             )));
         }
+    }
+
+    /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
+    /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
+    pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {
+        let has_failed = |test: &&ReportedTest| {
+            let outcome = test.outcome();
+            outcome.is_some_and(|outcome| outcome.status.is_failure())
+        };
+        let failed = u64::try_from(self.tests.iter().filter(has_failed).count()).unwrap_or(u64::MAX);
+        let means_failed_tests =
+            status == 1 || formats.iter().any(|format| format.fails_with(status, failed));
+        let is_explained = !self.errors.is_empty()
+            || self.state == RunState::Interrupted
+            || failed > 0 && means_failed_tests;
+        if status == 0 || is_explained {
+            return;
+        }
+        let why = match failed {
+            0 => "and no test failed",
+            _ => "which is not the runner's status for failed tests",
+        };
+        self.errors.push(error_saying(format!(
+            "The test command ended with status {status}, {why}."
+        )));
     }
 }
 

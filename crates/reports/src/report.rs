@@ -1,7 +1,7 @@
 //! The neutral report that every format is read into.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, ErrorDetail},
     execution::{Executions, TestOutcome},
     recording::{RunContext, ShardIndex},
     run::RunState,
@@ -9,8 +9,6 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-use crate::collect::Collector;
-use crate::failure::error_saying;
 pub use crate::format::{Format, UnknownFormat};
 
 /// A file of an import, as its bytes were read.
@@ -82,18 +80,6 @@ impl Report {
         self.tests.is_empty() && self.errors.is_empty()
     }
 
-    /// Takes the tests that were read. Their attempts extend the run's time. The run was interrupted if one of them was.
-    pub(crate) fn take_tests(&mut self, tests: Collector) {
-        let tests = tests.finish();
-        for attempt in tests.iter().flat_map(|test| &test.attempts) {
-            self.widen(attempt.started_at, attempt.duration_ms);
-            if attempt.status == AttemptStatus::Interrupted {
-                self.state = RunState::Interrupted;
-            }
-        }
-        self.tests = tests;
-    }
-
     /// Marks the run as interrupted and adds a warning, if the file was cut off in a `line`.
     pub(crate) fn mark_cut_off(&mut self, file: &str, line: Option<usize>) {
         if let Some(line) = line {
@@ -102,31 +88,6 @@ impl Report {
                 "{file}: cut off in line {line}; its complete results were read"
             ));
         }
-    }
-
-    /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
-    /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
-    pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {
-        let has_failed = |test: &&ReportedTest| {
-            let outcome = test.outcome();
-            outcome.is_some_and(|outcome| outcome.status.is_failure())
-        };
-        let failed = u64::try_from(self.tests.iter().filter(has_failed).count()).unwrap_or(u64::MAX);
-        let means_failed_tests =
-            status == 1 || formats.iter().any(|format| format.fails_with(status, failed));
-        let is_explained = !self.errors.is_empty()
-            || self.state == RunState::Interrupted
-            || failed > 0 && means_failed_tests;
-        if status == 0 || is_explained {
-            return;
-        }
-        let why = match failed {
-            0 => "and no test failed",
-            _ => "which is not the runner's status for failed tests",
-        };
-        self.errors.push(error_saying(format!(
-            "The test command ended with status {status}, {why}."
-        )));
     }
 
     /// Extends the run's time to include an event with this start and duration, if known.
