@@ -35,6 +35,18 @@ vocabulary!(
     }
 );
 
+impl FixOutcome {
+    /// The outcome for people.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::StillFlaky => "still flaky",
+            Self::Differs => "differs",
+            Self::NotProvable => "not provable",
+        }
+    }
+}
+
 vocabulary!(
     /// What the stable branch shows of a fix.
     FixState {

@@ -56,6 +56,7 @@ fn report() -> Report {
             .into(),
         }],
         warnings: Vec::new(),
+        hides_retries: false,
     }
 }
 

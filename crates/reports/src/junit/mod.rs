@@ -328,6 +328,7 @@ impl<'a> JunitReader<'a> {
             self.report.widen(self.input.time(timestamp), duration);
         }
         let dialect = Dialect::of_case(suite, &self.case);
+        self.report.hides_retries |= dialect.hides_retries();
         // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
         self.pytest_interrupted = dialect == Dialect::Pytest && self.case.is_nameless();
         if self.pytest_interrupted {
