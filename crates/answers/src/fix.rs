@@ -70,13 +70,12 @@ pub struct FixStatus {
 }
 
 impl FixStatus {
-    /// The variant with the most failures, if there is one on which it did not fail: a fix is proved where it failed.
+    /// The named variant with the most failures, if it did not fail on all: a fix is proved where it failed.
     pub fn only_on(&self) -> Option<&str> {
         let has_clean = self.variants.iter().any(|variant| variant.failures == 0);
         let failing = self.variants.iter().find(|variant| variant.failures > 0);
-        failing
-            .filter(|_| has_clean)
-            .map(|variant| variant.variant.as_str())
+        let failing = failing.filter(|variant| has_clean && !variant.variant.is_empty());
+        failing.map(|variant| variant.variant.as_str())
     }
 }
 
@@ -476,7 +475,7 @@ fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence>
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::revision::RevisionOrigin;
+    use assay_domain::{execution::TestOutcome, observation::RunFacts, revision::RevisionOrigin};
 
     use super::*;
 
@@ -579,6 +578,44 @@ mod tests {
             (state(&enough), shown(&enough, Some(0.5)).failed_run),
             ((Held, 58), None)
         );
+    }
+
+    #[test]
+    fn a_test_that_fails_by_the_calendar_has_the_share_of_its_failures_and_the_sentence() {
+        const EIGHT_HOURS: i64 = 8 * 3_600_000;
+        let runs = (0..42).map(|number| {
+            let started_at = Timestamp::from_unix_ms(i64::from(number) * EIGHT_HOURS);
+            let mut run = RunObservations::of(RunFacts {
+                id: format!("run-{number}").into(),
+                number,
+                started_at,
+                branch: Some("main".into()),
+                revision: Some(format!("{number:08}").into()),
+                variant: "".into(),
+            });
+            // The first day of this time is a Thursday.
+            let is_weekend = [2, 3].contains(&(number / 3 % 7));
+            let status = if is_weekend {
+                AttemptStatus::Failed
+            } else {
+                AttemptStatus::Passed
+            };
+            run.add(0, &TestOutcome::of([[(status, Some(1))]]).unwrap());
+            run
+        });
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 1,
+            runs: runs.collect(),
+        };
+        let now = Timestamp::from_unix_ms(42 * EIGHT_HOURS);
+        let rates = Rates::of(&assay_flakiness::Engine::default(), &history, 0, now);
+        assert!(rates.calendar.unwrap().contains("weekend"));
+        assert_eq!(
+            (rates.rate, rates.variants[0].rate),
+            (Some(12.0 / 42.0), 12.0 / 42.0)
+        );
+        assert_eq!(rates.variants[0].tests, Some(1));
     }
 
     #[test]

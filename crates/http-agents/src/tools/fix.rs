@@ -125,7 +125,7 @@ fn with_status(
         .fact("calendar", status.calendar)
         .fact("errors", errors)
         .fact("needed", needed)
-        .fact("command", command)
+        .whole("command", Some(command))
         .fact("rules", RULES)
         .entries("fixes", status.fixes.iter().map(fix).collect()))
 }
