@@ -91,6 +91,8 @@ fn with_status(
 ) -> Result<Draft, ToolError> {
     let lookup = fix_status(call.store, call.engine, project, selector, call.now)?;
     let status: FixStatus = call.single_test(project, selector, lookup)?;
+    // Repetitions prove nothing of a test that fails at certain times only.
+    let is_provable = status.calendar.is_none();
     let needed = json!({
         "cleanRepetitionsInOneJob": status.repetitions_needed,
         "orCleanBuilds": status.builds_needed,
@@ -117,15 +119,18 @@ fn with_status(
             shell::quoted(variant)
         )),
     );
+    let calendar = status.calendar.map(|sentence| {
+        format!("{sentence}. Runs at other times prove nothing; the stable branch at these times shows whether a fix holds.")
+    });
     Ok(draft
         .fact("test", status.test.name)
         .fact("file", status.test.file_path)
         .fact("rate", json!(status.rate.map(rounded)))
         .fact("failsOn", variants)
-        .fact("calendar", status.calendar)
+        .fact("calendar", calendar)
         .fact("errors", errors)
-        .fact("needed", needed)
-        .whole("command", Some(command))
+        .fact("needed", is_provable.then_some(needed))
+        .whole("command", is_provable.then_some(command))
         .fact("rules", RULES)
         .entries("fixes", status.fixes.iter().map(fix).collect()))
 }
