@@ -147,6 +147,9 @@ pub fn verify<J: Repeat>(
             return Err(NotVerified::NoTest(plan.test.name.clone()));
         }
     };
+    if let Some(verified) = session.verified() {
+        return Ok(verified);
+    }
     let selector = match (session.mode, plan.runner) {
         (RunMode::InSuite, _) => None,
         (mode, None) => return Err(NotVerified::NoRunner(mode.as_str())),
@@ -156,17 +159,15 @@ pub fn verify<J: Repeat>(
         Ok(selection) => selection,
         Err(refused) => return Ok(session.not_provable(&format!("the runner cannot select {refused}"))),
     };
-    if session.verified().is_none() {
-        job.progress().note(&session.plan_in_words());
-    }
+    job.progress().note(&session.plan_in_words());
     loop {
-        if let Some(verified) = session.verified() {
-            return Ok(verified);
-        }
         let Some(end) = session.run(job, selection.clone())? else {
             return Ok(session.ended());
         };
         session.add(&end, true);
+        if let Some(verified) = session.verified() {
+            return Ok(verified);
+        }
     }
 }
 
