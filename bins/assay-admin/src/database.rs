@@ -7,11 +7,14 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use assay_cli_terminal::{message, retry::Backoff};
-use assay_domain::store::StoreError;
+use assay_domain::{
+    store::{Administration, StoreError},
+    timestamp::Timestamp,
+};
 use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};
 
-use crate::{environment, global::Global};
+use crate::{clock, environment, global::Global};
 
 /// The number of connections of a command.
 const CONNECTIONS: u32 = 1;
@@ -24,6 +27,27 @@ pub(crate) struct OpenDatabase {
     pub(crate) database: Database,
     /// The private cluster, which runs until this value is dropped.
     _cluster: Option<Cluster>,
+}
+
+/// A command of administration: its output, its database and its time.
+pub(crate) struct Admin<'a> {
+    /// Whether it prints JSON.
+    pub(crate) json: bool,
+    /// The database.
+    pub(crate) store: &'a dyn Administration,
+    /// The time of the command.
+    pub(crate) now: Timestamp,
+}
+
+impl OpenDatabase {
+    /// The command that opened the database.
+    pub(crate) fn admin(&self, global: &Global) -> Admin<'_> {
+        Admin {
+            json: global.json,
+            store: &self.database,
+            now: clock::now(),
+        }
+    }
 }
 
 /// How long a command retries its first connection.

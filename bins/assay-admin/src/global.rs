@@ -8,30 +8,18 @@ use crate::environment;
 
 /// Options of every command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = "Global options", mut_args(|arg| arg.hide_env_values(true)))]
 pub(crate) struct Global {
     /// Print one JSON object on standard output instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
     /// The Postgres database; without it, a private one in the data directory is started when needed
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "ASSAY_DATABASE_URL",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "URL", env = "ASSAY_DATABASE_URL")]
     database_url: Option<String>,
 
     /// The directory of the private database; by default .assay, in this folder or the nearest one above
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        env = "ASSAY_DATA_DIR",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "DIR", env = "ASSAY_DATA_DIR")]
     data_dir: Option<PathBuf>,
 }
 

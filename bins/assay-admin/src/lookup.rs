@@ -1,31 +1,54 @@
 //! Organizations, projects and keys, named by id or by an unambiguous name.
 
+use std::{fmt::Display, str::FromStr};
+
 use anyhow::{anyhow, bail};
 use assay_cli_terminal::suggest::closest;
 use assay_domain::{
-    id::{KeyId, OrganizationId, ProjectId},
+    id::KeyId,
+    key::KeyEntry,
     project::{Organization, ProjectEntry},
     store::Administration,
 };
 
 /// The organization with this id, else with this name.
 pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Result<Organization> {
-    let mut organizations = store.organizations()?;
-    let id = text.parse::<OrganizationId>().ok();
-    let of = |organization: &Organization| (organization.id.to_string(), organization.name.clone());
-    let labels: Vec<_> = organizations.iter().map(of).collect();
-    let place = find_unique(text, id.map(|id| id.to_string()), &labels, "organization", "org")?;
-    Ok(organizations.swap_remove(place))
+    let of = |organization: &Organization| (organization.id, organization.name.clone());
+    find_unique(text, store.organizations()?, of, "organization", "org")
+}
+
+/// The named organization, else all.
+pub(crate) fn organizations(
+    store: &dyn Administration,
+    text: Option<&str>,
+) -> anyhow::Result<Vec<Organization>> {
+    match text {
+        Some(text) => Ok(vec![organization(store, text)?]),
+        None => Ok(store.organizations()?),
+    }
 }
 
 /// The project with this id, else with this name in any organization.
 pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<ProjectEntry> {
-    let mut projects = store.all_projects()?;
-    let id = text.parse::<ProjectId>().ok();
-    let of = |project: &ProjectEntry| (project.id.to_string(), project.name.clone());
-    let labels: Vec<_> = projects.iter().map(of).collect();
-    let place = find_unique(text, id.map(|id| id.to_string()), &labels, "project", "project")?;
-    Ok(projects.swap_remove(place))
+    let of = |project: &ProjectEntry| (project.id, project.name.clone());
+    find_unique(text, store.all_projects()?, of, "project", "project")
+}
+
+/// The named project, else all.
+pub(crate) fn projects(store: &dyn Administration, text: Option<&str>) -> anyhow::Result<Vec<ProjectEntry>> {
+    match text {
+        Some(text) => Ok(vec![project(store, text)?]),
+        None => Ok(store.all_projects()?),
+    }
+}
+
+/// Every key, oldest first in each organization.
+pub(crate) fn keys(store: &dyn Administration) -> anyhow::Result<Vec<KeyEntry>> {
+    let mut keys = Vec::new();
+    for organization in store.organizations()? {
+        keys.extend(store.keys(organization.id)?);
+    }
+    Ok(keys)
 }
 
 /// The organization to delete, by id or name. An organization whose deletion was interrupted is found too.
@@ -45,10 +68,7 @@ pub(crate) fn project_to_delete(store: &dyn Administration, text: &str) -> anyho
 
 /// The error for an unknown key id. It suggests the id that was probably meant.
 pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<anyhow::Error> {
-    let mut ids = Vec::new();
-    for organization in store.organizations()? {
-        ids.extend(store.keys(organization.id)?.iter().map(|key| key.id.to_string()));
-    }
+    let ids: Vec<_> = keys(store)?.iter().map(|key| key.id.to_string()).collect();
     let id = id.to_string();
     // Ids of one day are similar, so only a difference of a few characters counts as a slip.
     let slip = ids.iter().find(|other| strsim::levenshtein(&id, other) <= 3);
@@ -58,39 +78,34 @@ pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<an
     ))
 }
 
-/// The index of the entry with this id, else of the only one with this name. Each entry is an id and a name.
-fn find_unique(
+/// The entry with this id, else the only one with this name.
+fn find_unique<T, I: FromStr + PartialEq + Display>(
     text: &str,
-    id: Option<String>,
-    all: &[(String, String)],
+    mut all: Vec<T>,
+    of: impl Fn(&T) -> (I, String),
     noun: &str,
     group: &str,
-) -> anyhow::Result<usize> {
-    if let Some(place) = all.iter().position(|(other, _)| Some(other) == id.as_ref()) {
-        return Ok(place);
+) -> anyhow::Result<T> {
+    let id = text.parse::<I>().ok();
+    if let Some(place) = all.iter().position(|entry| Some(of(entry).0) == id) {
+        return Ok(all.swap_remove(place));
     }
-    let matches: Vec<usize> = (0..)
-        .zip(all)
-        .filter(|(_, (_, name))| name == text)
-        .map(|(place, _)| place)
-        .collect();
+    let labels: Vec<(I, String)> = all.iter().map(&of).collect();
+    let matches: Vec<(usize, &(I, String))> =
+        (0..).zip(&labels).filter(|(_, (_, name))| name == text).collect();
     match matches.as_slice() {
-        [only] => Ok(*only),
+        [(only, _)] => Ok(all.swap_remove(*only)),
         [] if all.is_empty() => {
             bail!("there is no {noun} yet; `assay-admin {group} create --help` explains how to make one")
         }
         [] => {
-            let meant = closest(text, all.iter().map(|(_, name)| name.as_str()))
+            let meant = closest(text, labels.iter().map(|(_, name)| name.as_str()))
                 .map(|meant| format!("did you mean {meant:?}? "))
                 .unwrap_or_default();
             bail!("no {noun} has the id or name {text:?}; {meant}`assay-admin {group} list` shows them")
         }
         several => {
-            let ids: Vec<_> = several
-                .iter()
-                .filter_map(|place| all.get(*place))
-                .map(|(id, _)| id.as_str())
-                .collect();
+            let ids: Vec<_> = several.iter().map(|(_, (id, _))| id.to_string()).collect();
             bail!(
                 "{} {noun}s are named {text:?}; give the id of one: {}",
                 ids.len(),

@@ -6,20 +6,20 @@ use assay_domain::{
     ingest::IngestTerms,
     key::{KeyKind, SecretKey, mint},
     project::{Organization, ProjectEntry},
-    store::Administration,
     timestamp::Timestamp,
 };
 
+use crate::database::Admin;
+
 /// Makes a read key of an organization. Returns its id and its text, which the database does not have.
 pub(crate) fn read_key(
-    store: &dyn Administration,
+    admin: &Admin<'_>,
     organization: &Organization,
     expires_at: Timestamp,
-    now: Timestamp,
 ) -> anyhow::Result<(KeyId, SecretKey)> {
-    let (secret, new) = mint(KeyKind::Read, now);
+    let (secret, new) = mint(KeyKind::Read, admin.now);
     ensure!(
-        store.create_read_key(organization.id, &new, expires_at)?,
+        admin.store.create_read_key(organization.id, &new, expires_at)?,
         "the organization {:?} was deleted meanwhile",
         organization.name
     );
@@ -28,14 +28,13 @@ pub(crate) fn read_key(
 
 /// Makes an ingest key of a project. Returns what [`read_key`] returns.
 pub(crate) fn ingest_key(
-    store: &dyn Administration,
+    admin: &Admin<'_>,
     project: &ProjectEntry,
     terms: &IngestTerms,
-    now: Timestamp,
 ) -> anyhow::Result<(KeyId, SecretKey)> {
-    let (secret, new) = mint(KeyKind::Ingest, now);
+    let (secret, new) = mint(KeyKind::Ingest, admin.now);
     ensure!(
-        store.create_ingest_key(project.id, &new, terms)?,
+        admin.store.create_ingest_key(project.id, &new, terms)?,
         "the project {:?} was deleted meanwhile",
         project.name
     );

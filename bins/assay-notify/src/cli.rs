@@ -25,27 +25,27 @@ docs/notifications.md describes the file.";
 /// sends it until each target has taken it. Only one process works on a database at a time; a second one waits.
 #[derive(Debug, Parser)]
 #[command(name = "assay-notify", version, after_help = EXAMPLES, max_term_width = 80)]
+#[command(mut_args(|arg| arg.hide_env_values(true)))]
 pub(crate) struct Cli {
     /// The file with the targets
     #[arg(
         long,
         value_name = "FILE",
         env = "ASSAY_NOTIFY_CONFIG",
-        hide_env_values = true,
         default_value = "/etc/assay/notify.toml"
     )]
     pub(crate) config: PathBuf,
 
     /// The Postgres database; without it, the private one in the data directory
-    #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL")]
     database_url: Option<String>,
 
     /// The directory of the private database; by default .assay, in this folder or the nearest one above
-    #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
+    #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
     /// The address of the pages, to which messages link
-    #[arg(long, value_name = "URL", env = "ASSAY_PUBLIC_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "ASSAY_PUBLIC_URL")]
     public_url: Option<String>,
 
     /// Print what would be sent, and send nothing
@@ -65,20 +65,13 @@ pub(crate) struct Cli {
         long,
         value_name = "SECONDS",
         env = "ASSAY_NOTIFY_EVERY",
-        hide_env_values = true,
         default_value_t = 5,
         value_parser = clap::value_parser!(u64).range(1..=3_600)
     )]
     pub(crate) every: u64,
 
     /// Log filter (`env_logger` syntax)
-    #[arg(
-        long,
-        value_name = "FILTER",
-        env = "RUST_LOG",
-        hide_env_values = true,
-        default_value = "info"
-    )]
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info")]
     pub(crate) log: String,
 }
 

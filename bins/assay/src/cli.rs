@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 use crate::{
     commands::{
         analyze::AnalyzeArgs, backfill::BackfillArgs, culprit::CulpritArgs, excuse::ExcuseArgs,
-        gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, proof::ProofArgs, quarantine::QuarantineArgs,
-        renames::RenamesArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
-        verify::VerifyArgs,
+        gate::GateArgs, issues::IssuesArgs, mcp::McpArgs, owners::OwnersArgs, proof::ProofArgs,
+        quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs,
+        uploads::UploadsArgs, verify::VerifyArgs,
     },
     global::Global,
 };
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Culprit(CulpritArgs),
     Verify(Box<VerifyArgs>),
     Proof(ProofArgs),
+    Issues(IssuesArgs),
     Uploads(UploadsArgs),
     Owners(OwnersArgs),
     Renames(Box<RenamesArgs>),

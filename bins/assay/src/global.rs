@@ -1,4 +1,6 @@
-//! Options of every command.
+//! What several commands have: the options, and the exit status of a check.
+
+use std::process::ExitCode;
 
 use assay_cli_terminal::progress::{self, Progress};
 use clap::Args;
@@ -16,5 +18,13 @@ impl Global {
     /// Shows the progress on standard error.
     pub(crate) fn progress(&self) -> &'static dyn Progress {
         progress::terminal(self.json)
+    }
+}
+
+/// The exit status of a check that found these problems.
+pub(crate) const fn found_none(problems: &[String]) -> ExitCode {
+    match problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }

@@ -14,7 +14,7 @@ use assay_cli_job::{
     gate::{
         burn_in::BurnIn,
         judged::JudgedRun,
-        policy::{CommandStatus, Decision, Rules},
+        policy::{Decision, Rules},
         reruns::Session,
         selector::{CommandJob, Repeat, RunEnd, Selector},
     },
@@ -53,7 +53,6 @@ pub(crate) struct FirstRun<'a> {
     pub(crate) judged: JudgedRun,
     pub(crate) files: &'a [SourceFile],
     pub(crate) answer: &'a Value,
-    pub(crate) status: CommandStatus,
     pub(crate) took: Duration,
 }
 
@@ -104,8 +103,8 @@ pub(crate) fn run_again(
     };
     let mut ended_early = Vec::new();
     if let Some(budget) = budget {
-        let end = (first.status, first.took);
-        let ended = Session::new(&selector, job.rules, first.judged.clone(), end, budget).run(&mut again);
+        let ended =
+            Session::new(&selector, job.rules, first.judged.clone(), first.took, budget).run(&mut again);
         ended_early.extend(ended.error);
         if let Some(decided) = ended.found {
             *decision = decided;

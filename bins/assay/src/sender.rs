@@ -6,16 +6,16 @@ use anyhow::Context as _;
 use assay_cli_local::sources::{checkout::Checkout, clocks, git, owners, renames, report_flags::ReportFlags};
 use assay_cli_remote::server::{
     answer,
-    body::{Body, Facts, Field},
+    body::{Body, Field, Fields},
     ingest::Server,
     sending::{send_body, send_waiting},
     spool::Spool,
 };
 use assay_cli_terminal::{message, output, retry::Backoff};
 use assay_domain::test::TestName;
-use assay_ingest::Flags;
+use assay_ingest::{Flags, UploadField, values::utc_offset_text};
 use assay_reports::{SourceFile, ci::CiContext};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{clock, environment, global::Global, upload_flags::UploadFlags};
 
@@ -35,6 +35,8 @@ pub(crate) struct Purpose<'a> {
     pub(crate) dry_run: bool,
     /// The answer explains the failures.
     pub(crate) failures: bool,
+    /// The exit status of the command that wrote the reports.
+    pub(crate) command_status: Option<u8>,
     /// Only these tests of the report are stored.
     pub(crate) rerun: Option<Rerun<'a>>,
 }
@@ -50,8 +52,13 @@ pub(crate) struct Rerun<'a> {
 
 impl Sender<'_> {
     /// Sends the entries of the spool, then the files. Files that cannot be sent now are added to the spool. With
-    /// `failures`, the answer explains the report's failures.
-    pub(crate) fn send_or_spool(&self, files: &[SourceFile], failures: bool) -> anyhow::Result<Value> {
+    /// `failures`, the answer explains the report's failures. `command_status` is that of the command that wrote them.
+    pub(crate) fn send_or_spool(
+        &self,
+        files: &[SourceFile],
+        failures: bool,
+        command_status: Option<u8>,
+    ) -> anyhow::Result<Value> {
         let Self {
             global,
             flags,
@@ -61,6 +68,7 @@ impl Sender<'_> {
         let purpose = Purpose {
             dry_run: flags.dry_run,
             failures,
+            command_status,
             rerun: None,
         };
         let (_, body) = self.request(files, purpose)?;
@@ -105,6 +113,7 @@ impl Sender<'_> {
             Purpose {
                 dry_run: true,
                 failures: true,
+                command_status: None,
                 rerun: None,
             },
         )?;
@@ -119,6 +128,7 @@ impl Sender<'_> {
             Purpose {
                 dry_run: false,
                 failures: true,
+                command_status: None,
                 rerun: Some(rerun),
             },
         )
@@ -164,27 +174,29 @@ impl Sender<'_> {
                 of_run.replace = false;
             }
         }
-        let facts = Facts {
-            flags: &of_run,
-            format: format.0,
-            // Without the flag the server takes it from CI's variables.
-            root: root.as_ref().and_then(|_| checkout.root()),
-            ci,
-            known_files: checkout.file_names(format.0, files),
-            owners,
-            renames,
-            rerun: purpose.rerun.map(|rerun| rerun.tests),
-            project: flags.project.as_deref(),
-            retries_as_attempts: flags.report.retries_as_attempts,
-            skip_cached: flags.skip_cached,
-            dry_run: purpose.dry_run,
-            failures: purpose.failures,
-            utc_offset_minutes: clocks::utc_offset_minutes(),
-        };
-        let (fields, of_fields) = facts.fields();
-        warnings.extend(of_fields);
+        let mut fields = Fields::of(&of_run, ci);
+        fields.add(UploadField::Project, flags.project.as_ref());
+        fields.add(UploadField::Format, format.0);
+        // Without the flag the server takes it from CI's variables.
+        fields.add(UploadField::Root, root.as_ref().and_then(|_| checkout.root()));
+        warnings.extend(fields.add_known_files(checkout.file_names(format.0, files)));
+        fields.add(UploadField::Rerun, purpose.rerun.map(|rerun| json!(rerun.tests)));
+        if let Some(owners) = owners {
+            let given = |text: String| Some(text).filter(|text| !text.is_empty());
+            fields.add(UploadField::Owners, Some(owners.text));
+            fields.add(UploadField::OwnersPath, given(owners.path));
+            fields.add(UploadField::OwnersFiles, given(owners.files));
+        }
+        fields.add(UploadField::Renames, renames.map(|renames| renames.text));
+        fields.switch(UploadField::RetriesAsAttempts, flags.report.retries_as_attempts);
+        fields.switch(UploadField::SkipCached, flags.skip_cached);
+        fields.add(UploadField::CommandStatus, purpose.command_status);
+        fields.switch(UploadField::DryRun, purpose.dry_run);
+        fields.switch(UploadField::Failures, purpose.failures);
+        let offset = clocks::utc_offset_minutes();
+        fields.add(UploadField::UtcOffset, offset.map(utc_offset_text));
         output::print_warnings(&warnings);
-        let body = Body::new(&fields, files)?;
-        Ok((fields, body))
+        let body = Body::new(&fields.0, files)?;
+        Ok((fields.0, body))
     }
 }

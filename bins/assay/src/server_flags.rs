@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use assay_answers::links::PublicPages;
 use assay_cli_remote::server::{address::Address, read_api::ReadApi};
 use assay_cli_terminal::{misuse::Misuse, progress::Progress, values::duration};
+use assay_domain::id::ProjectId;
 use clap::Args;
 
-use crate::environment;
+use crate::{environment, global::Global};
 
 /// Where the read API is.
 #[derive(Debug, Args)]
@@ -19,6 +21,27 @@ pub(crate) struct ReadApiFlags {
         hide_env_values = true
     )]
     api_url: Option<String>,
+}
+
+/// Which project to ask a server about.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectFlags {
+    /// The project: its id or name; without it the only one of the key
+    #[arg(long)]
+    pub(crate) project: Option<String>,
+    #[command(flatten)]
+    api: ReadApiFlags,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionFlags,
+}
+
+impl ProjectFlags {
+    /// The client of the read API, and the project.
+    pub(crate) fn open(&self, global: &Global) -> anyhow::Result<(ReadApi<'static>, ProjectId)> {
+        let mut api = self.api.client(global.progress(), &self.connection)?;
+        let project = api.project(self.project.as_deref())?;
+        Ok((api, project))
+    }
 }
 
 /// How to connect to a server.
@@ -45,6 +68,19 @@ impl ConnectionFlags {
 }
 
 impl ReadApiFlags {
+    fn address(&self) -> Option<String> {
+        let own = self.api_url.clone().filter(|url| !url.trim().is_empty());
+        let of_installation =
+            || environment::installation().map(|url| format!("{}/api/v1", url.trim().trim_end_matches('/')));
+        own.or_else(of_installation)
+    }
+
+    /// The address of the pages, which the server has beside its read API.
+    pub(crate) fn pages(&self) -> PublicPages {
+        let address = self.address().unwrap_or_default();
+        PublicPages::at(address.trim_end_matches('/').trim_end_matches("/api/v1"))
+    }
+
     /// The client. An address or a key that is missing is wrong usage.
     pub(crate) fn client<'a>(
         &self,
@@ -52,10 +88,7 @@ impl ReadApiFlags {
         connection: &ConnectionFlags,
     ) -> anyhow::Result<ReadApi<'a>> {
         let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
-        let own = self.api_url.clone().filter(|url| !url.trim().is_empty());
-        let of_installation =
-            || environment::installation().map(|url| format!("{}/api/v1", url.trim().trim_end_matches('/')));
-        let url = own.or_else(of_installation).ok_or_else(|| {
+        let url = self.address().ok_or_else(|| {
             missing(
                 "ASSAY_API_URL",
                 "the address of the read API, such as https://assay.example.org/api/v1, or ASSAY_URL to the host's",

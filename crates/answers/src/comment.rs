@@ -10,7 +10,7 @@ use assay_domain::{
     id::RunId,
     project::Project,
     revision::tested_or_commit,
-    run::{Counts, SomeTests},
+    run::{Counts, RunRow, SomeTests},
     store::{Store, StoreError},
     test_attempts::TestAttempts,
     timestamp::Timestamp,
@@ -119,7 +119,11 @@ pub fn comment(
     }
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let changes = changes_of_runs(store, engine, project, &ids, now)?;
+    let settings = store.settings(project)?;
+    let absent_suites = absent_suites(store, project, &settings.stable_branch, &runs, now)?;
     let text = Text {
+        absent_suites: &absent_suites,
+        stable_branch: &settings.stable_branch,
         ejection: ejection.as_ref(),
         results: &results,
         changes: &changes,
@@ -128,8 +132,32 @@ pub fn comment(
         project: project.id,
         project_name: &project.name,
     };
-    let enabled = store.settings(project)?.repohost.pr_comments_enabled;
-    Ok(Some(text.comment(enabled, now)))
+    Ok(Some(text.comment(settings.repohost.pr_comments_enabled, now)))
+}
+
+/// The suites that the newest commit of the stable branch has and this commit does not have. Their jobs may still run, may have
+/// ended without a report, or may not run for this change.
+fn absent_suites(
+    store: &dyn Store,
+    project: &Project,
+    stable_branch: &str,
+    runs: &[RunRow],
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    if runs
+        .iter()
+        .any(|run| run.branch.as_deref() == Some(stable_branch))
+    {
+        return Ok(Vec::new());
+    }
+    let selector = CommitSelector::Branch(stable_branch.to_owned());
+    let stable = newest_commit(store, project, &selector, Trust::Only(true), now)?;
+    let suites = stable
+        .into_iter()
+        .flat_map(|commit| commit.runs)
+        .filter_map(|run| run.suite);
+    let is_absent = |suite: &String| runs.iter().all(|run| run.suite.as_ref() != Some(suite));
+    Ok(suites.filter(is_absent).collect())
 }
 
 /// The runs of the commit of this run, or of the newest commit of its pull request. A run never stands beside one of the

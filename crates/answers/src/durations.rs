@@ -113,10 +113,7 @@ pub fn durations(
     in_snapshot(store, project, |snapshot| {
         let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
         let history = snapshot.observations(window.0, window.1)?;
-        let key = SharedKey {
-            kind: "durations",
-            of: 0,
-        };
+        let key = SharedKey::of_window("durations");
         let durations = shared(snapshot, key, window, |snapshot| {
             let durations = of_history(snapshot, project.tag(), &history)?;
             let bytes = durations.bytes();

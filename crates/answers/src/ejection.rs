@@ -254,7 +254,7 @@ impl Ejection {
             Blame::Base => {
                 format!("{base} was broken before ({percent} %): {test}. Queue it again after the fix.")
             }
-            Blame::Chance => format!("{test} is flaky ({percent} % by chance). Queue it again."),
+            Blame::Chance => format!("{test} most probably failed by chance ({percent} %). Queue it again."),
             Blame::Environment => {
                 format!("{test} failed because of the run or its environment ({percent} %). Queue it again.")
             }

@@ -63,10 +63,8 @@ pub(crate) fn attempts_of(
         name: name.to_owned(),
         file: FileSelector::Exactly(file.map(str::to_owned)),
     };
-    Ok(match store.attempts(project, run, &test)? {
-        Some(TestLookup::Found(attempts)) => Some(attempts),
-        Some(TestLookup::Missing | TestLookup::Ambiguous(_)) | None => None,
-    })
+    let lookup = store.attempts(project, run, &test)?;
+    Ok(lookup.and_then(TestLookup::found))
 }
 
 /// The first line of a text that is not blank, bounded.

@@ -13,8 +13,9 @@ use assay_domain::{
     revision::{is_same_revision, tested_or_commit},
     signature::Classifier as _,
     store::{Store, StoreError, in_snapshot},
-    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
+    timing::lower_median,
     verdict::{ENGINE_WINDOW_DAYS, Judge, Signal},
 };
 use assay_fingerprint::Fingerprinter;
@@ -135,31 +136,27 @@ pub fn fix_status(
     now: Timestamp,
 ) -> Result<TestLookup<FixStatus>, StoreError> {
     let period = Period::ending(now, Days::Thirty);
-    let history = match store.history(project, selector, &period)? {
-        TestLookup::Found(history) => history,
-        TestLookup::Missing => return Ok(TestLookup::Missing),
-        TestLookup::Ambiguous(files) => return Ok(TestLookup::Ambiguous(files)),
-    };
-    let selector = TestSelector {
-        name: history.test.name.clone(),
-        file: FileSelector::Exactly(history.test.file_path.clone()),
-    };
-    let rates = in_snapshot(store, project, |snapshot| {
-        let window = snapshot.observations(now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
-        let ordinal = snapshot.test_ordinals(std::slice::from_ref(&selector))?.pop();
-        Ok(match ordinal {
-            Some(TestLookup::Found(test)) => Rates::of(engine, &window, test, now),
-            _ => Rates::default(),
-        })
+    let lookup = store.history(project, selector, &period)?;
+    lookup.try_map(|history| status_of(store, engine, project, history, &period, now))
+}
+
+/// The status of the test with this history.
+fn status_of(
+    store: &dyn Store,
+    engine: &dyn Judge,
+    project: &Project,
+    history: TestHistory,
+    period: &Period,
+    now: Timestamp,
+) -> Result<FixStatus, StoreError> {
+    let selector = history.test.selector();
+    let rates = in_engine_window(store, project, &selector, now, |window, test| {
+        Ok(Rates::of(engine, window, test, now))
     })?;
-    let errors = match store.test_signatures(project, &selector, &period)? {
-        TestLookup::Found(signatures) => signatures,
-        TestLookup::Missing | TestLookup::Ambiguous(_) => Vec::new(),
-    };
-    let stored = match store.fixes(project, &selector)? {
-        TestLookup::Found(fixes) => fixes,
-        TestLookup::Missing | TestLookup::Ambiguous(_) => Vec::new(),
-    };
+    let rates = rates.unwrap_or_default();
+    let errors = store.test_signatures(project, &selector, period)?;
+    let errors = errors.found().unwrap_or_default();
+    let stored = store.fixes(project, &selector)?.found().unwrap_or_default();
     let failed_in = |fix: &StoredFix| {
         let check = fix.check?;
         (check.outcome == FixOutcome::StillFlaky).then_some(check.mode)
@@ -190,7 +187,7 @@ pub fn fix_status(
         title: error.title,
         runs: error.runs,
     });
-    Ok(TestLookup::Found(FixStatus {
+    Ok(FixStatus {
         project: project.tag(),
         rate: rates.rate,
         variants: rates.variants,
@@ -203,7 +200,23 @@ pub fn fix_status(
         errors: errors.collect(),
         fixes,
         test: history.test,
-    }))
+    })
+}
+
+/// What `read` makes of a test in the runs of the engine's window; none if the test is gone.
+pub(crate) fn in_engine_window<T>(
+    store: &dyn Store,
+    project: &Project,
+    selector: &TestSelector,
+    now: Timestamp,
+    read: impl Fn(&History, TestOrdinal) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let window = snapshot.observations(now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
+        let lookup = snapshot.test_ordinals(std::slice::from_ref(selector))?.pop();
+        let test = lookup.and_then(TestLookup::found);
+        test.map(|test| read(&window, test)).transpose()
+    })
 }
 
 /// The rates of a test before a fix.
@@ -304,7 +317,7 @@ fn on_variant(window: &History, variant: &str) -> History {
     }
 }
 
-/// The median duration of the passes, of the suite in which it is longest.
+/// The median duration of the passes, of an even number the lower middle one, of the suite in which it is longest.
 fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
     let mut by_suite: BTreeMap<Option<&str>, Vec<u64>> = BTreeMap::new();
     for run in occurrences
@@ -316,11 +329,10 @@ fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
             .or_default()
             .extend(run.duration_ms);
     }
-    let median = |mut durations: Vec<u64>| {
-        durations.sort_unstable();
-        durations.get(durations.len() / 2).copied()
-    };
-    by_suite.into_values().filter_map(median).max()
+    let medians = by_suite
+        .into_values()
+        .filter_map(|mut durations| lower_median(&mut durations));
+    medians.max()
 }
 
 /// Whether repetitions of a commit failed.

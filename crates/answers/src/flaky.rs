@@ -63,7 +63,7 @@ pub fn flaky_list(
         let owners = owners(snapshot, now)?;
         let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?, &owners);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
-        let on_page = slice(ranked, &page);
+        let on_page: Vec<NamedVerdict<'_>> = page.part(ranked).collect();
         let last_runs = last_runs(snapshot, &history, on_page.iter().map(|(_, verdict)| *verdict))?;
         let mut evidence = if query.explain {
             evidence(engine, &history, now, &on_page)
@@ -266,12 +266,6 @@ pub(crate) fn last_runs<'v>(
         Some((result.started_at, last_run))
     };
     Ok(runs.into_iter().map(last).collect())
-}
-
-fn slice<'a>(ranked: Vec<NamedVerdict<'a>>, page: &Page) -> Vec<NamedVerdict<'a>> {
-    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
-    let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
-    ranked.into_iter().skip(offset).take(per_page).collect()
 }
 
 /// Lists in the same order must have the same length. Otherwise a test would be paired with another test's data.

@@ -11,7 +11,6 @@ use std::{
 
 use assay_domain::{
     observation::{History, RunObservations},
-    owners::OwnerFilter,
     project::{Project, ProjectTag},
     store::{SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
     test::TestName,
@@ -80,7 +79,8 @@ pub struct HealthWeek {
     pub longest_red: Option<RedTime>,
     /// How often the branch became green.
     pub repairs: u64,
-    /// The median of the milliseconds that it had been red then, from the start of the run that failed first; null without
+    /// The median of the milliseconds that it had been red then (of an even number the lower middle one), from the start of
+    /// the run that failed first; null without
     /// a repair.
     pub time_to_green_ms: Option<u64>,
     /// The runs of all branches.
@@ -317,10 +317,11 @@ fn owners(
     let mut lost: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (place, week) in weeks.iter().enumerate() {
         for (test, ms) in &week.lost {
-            let owners = &lookup.of(name_of(names, *test)?.file_path).owners;
-            let unowned = [OwnerFilter::UNOWNED.to_owned()];
-            for owner in if owners.is_empty() { &unowned[..] } else { owners } {
-                let of_owner = lost.entry(owner.clone()).or_insert_with(|| vec![0; weeks.len()]);
+            let file = name_of(names, *test)?.file_path;
+            for owner in lookup.of(file).groups() {
+                let of_owner = lost
+                    .entry(owner.to_owned())
+                    .or_insert_with(|| vec![0; weeks.len()]);
                 if let Some(of_week) = of_owner.get_mut(place) {
                     *of_week += ms;
                 }

@@ -47,7 +47,8 @@ pub fn one_line(text: &str) -> String {
     }
 }
 
-fn longest_run(text: &str) -> usize {
+/// The length of the longest run of backticks.
+pub(crate) fn longest_run(text: &str) -> usize {
     text.split(|char| char != '`').map(str::len).max().unwrap_or(0)
 }
 

@@ -1,4 +1,4 @@
-//! Numbers as answers have them.
+//! Numbers and revisions as answers have them.
 
 /// The length of a list.
 pub(crate) fn count(length: usize) -> u64 {
@@ -13,4 +13,9 @@ pub(crate) fn count(length: usize) -> u64 {
 )]
 pub(crate) fn rounded(ms: f64) -> i64 {
     ms.round() as i64
+}
+
+/// A revision as sentences have it: its first eight characters.
+pub(crate) fn short(revision: &str) -> String {
+    revision.chars().take(8).collect()
 }

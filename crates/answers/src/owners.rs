@@ -19,10 +19,7 @@ pub(crate) fn in_window(
     snapshot: &mut dyn Snapshot,
     window: (Timestamp, Timestamp),
 ) -> Result<Arc<Owners>, StoreError> {
-    let key = SharedKey {
-        kind: "owners",
-        of: 0,
-    };
+    let key = SharedKey::of_window("owners");
     shared(snapshot, key, window, |snapshot| {
         let owners = match snapshot.owners_file()? {
             Some(file) => Owners::of_file(&file),

@@ -16,7 +16,10 @@ use assay_domain::{
     verdict::{FailingSince, StoredVerdict},
 };
 
-use crate::failures::{Breakage, ExplainedFailure};
+use crate::{
+    failures::{Breakage, ExplainedFailure},
+    markdown::longest_run,
+};
 
 /// Largest prompt in bytes. Half of it is reserved for the lines before the errors, which suffices for a test's name in
 /// any script and its file.
@@ -420,11 +423,6 @@ fn beginning(text: &str, chars: usize, bytes: usize) -> &str {
         .take_while(|end| *end <= bytes)
         .last();
     text.get(..end.unwrap_or(0)).unwrap_or_default()
-}
-
-/// The length of the longest run of backticks.
-fn longest_run(text: &str) -> usize {
-    text.split(|char| char != '`').map(str::len).max().unwrap_or(0)
 }
 
 #[cfg(test)]

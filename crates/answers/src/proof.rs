@@ -8,14 +8,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use assay_domain::{
     observation::{Bitmap, Failure, History, Repetition, RunEnding, RunFacts, RunObservations},
     project::{Project, ProjectTag},
-    store::{Store, StoreError, in_snapshot},
-    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    store::{Store, StoreError},
+    test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judge, Judgement, Signal, VerdictStatus},
 };
 use assay_flakiness::{ENGINE_VERSION, Engine, constants};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+use crate::fix::in_engine_window;
 
 /// The form of a file.
 pub const FORM: &str = "assay-proof-1";
@@ -430,32 +432,21 @@ pub fn verdict_proof(
     selector: &TestSelector,
     now: Timestamp,
 ) -> Result<TestLookup<ProofAnswer>, StoreError> {
-    let verdict = match store.verdict(project, selector)? {
-        TestLookup::Found(verdict) => verdict,
-        TestLookup::Missing => return Ok(TestLookup::Missing),
-        TestLookup::Ambiguous(files) => return Ok(TestLookup::Ambiguous(files)),
-    };
-    let judged_at = verdict.stored.map_or(now, |stored| stored.evaluated_at);
-    let named = TestSelector {
-        name: verdict.test.name.clone(),
-        file: FileSelector::Exactly(verdict.test.file_path.clone()),
-    };
-    let proof = in_snapshot(store, project, |snapshot| {
-        let history = snapshot.observations(judged_at.plus_days(-ENGINE_WINDOW_DAYS), judged_at)?;
-        let Some(TestLookup::Found(test)) = snapshot.test_ordinals(std::slice::from_ref(&named))?.pop()
-        else {
-            return Ok(None);
-        };
-        let proof = VerdictProof::new(&history, (verdict.test.clone(), test), judged_at);
-        proof.map_err(|error| StoreError::Failed {
-            doing: "writing a proof",
-            source: error.into(),
+    store.verdict(project, selector)?.try_map(|verdict| {
+        let judged_at = verdict.stored.map_or(now, |stored| stored.evaluated_at);
+        let selector = verdict.test.selector();
+        let proof = in_engine_window(store, project, &selector, judged_at, |history, number| {
+            let proof = VerdictProof::new(history, (verdict.test.clone(), number), judged_at);
+            proof.map_err(|error| StoreError::Failed {
+                doing: "writing a proof",
+                source: error.into(),
+            })
+        })?;
+        Ok(ProofAnswer {
+            project: project.tag(),
+            proof: proof.flatten(),
         })
-    })?;
-    Ok(TestLookup::Found(ProofAnswer {
-        project: project.tag(),
-        proof,
-    }))
+    })
 }
 
 #[cfg(test)]

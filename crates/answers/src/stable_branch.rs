@@ -99,10 +99,7 @@ impl StableBranchState {
         history: &History,
         window: (Timestamp, Timestamp),
     ) -> Result<Arc<Self>, StoreError> {
-        let key = SharedKey {
-            kind: "stable branch",
-            of: 0,
-        };
+        let key = SharedKey::of_window("stable branch");
         shared(snapshot, key, window, |_| {
             let state = Self::of(history);
             let bytes = size_of_val(&state) + state.failing.len() * 2 * size_of::<(TestOrdinal, usize)>();

@@ -38,13 +38,7 @@ use crate::{
 };
 
 /// The verdicts in the order of the list.
-pub const STATUSES: [VerdictStatus; 5] = [
-    VerdictStatus::Broken,
-    VerdictStatus::Failing,
-    VerdictStatus::Flaky,
-    VerdictStatus::Healthy,
-    VerdictStatus::InsufficientData,
-];
+pub const STATUSES: [VerdictStatus; 5] = VerdictStatus::LISTED;
 
 /// Most owners of an answer.
 pub const OWNERS: usize = 100;
@@ -132,13 +126,9 @@ impl JudgedTests {
         let mut lookup = self.owners.lookup();
         let mut groups: BTreeMap<String, StatusCounts> = BTreeMap::new();
         for (test, verdict) in tests {
-            let owners = &lookup.of(test.file_path).owners;
-            for owner in owners {
-                groups.entry(owner.clone()).or_default().add(verdict.status);
-            }
-            if owners.is_empty() {
-                let unowned = groups.entry(OwnerFilter::UNOWNED.to_owned()).or_default();
-                unowned.add(verdict.status);
+            for owner in lookup.of(test.file_path).groups() {
+                let of_owner = groups.entry(owner.to_owned()).or_default();
+                of_owner.add(verdict.status);
             }
         }
         let mut counts: Vec<OwnerCounts> = groups
@@ -269,16 +259,11 @@ impl TestQuery {
         now: Timestamp,
     ) -> Result<SelectedTests<'a>, StoreError> {
         let mut matching = self.filters.matching(judged, names, hits, now)?;
-        let mut counts = StatusCounts::default();
-        for (_, verdict) in &matching {
-            counts.add(verdict.status);
-        }
+        let counts = StatusCounts::of_verdicts(matching.iter().map(|(_, verdict)| *verdict));
         let owners = self.by_owner.then(|| judged.owner_counts(&matching));
         matching.retain(|(_, verdict)| self.status.is_none_or(|status| verdict.status == status));
         let page = Page::of(self.page, self.per_page, count(matching.len()));
-        let part = [page.offset(), u64::from(page.per_page)];
-        let [first, most] = part.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-        let tests = sorted_part(matching, (first, most), |left, right| {
+        let tests = sorted_part(matching, page.bounds(), |left, right| {
             compare(self.sort, left, right)
         });
         Ok(SelectedTests {
@@ -475,7 +460,7 @@ pub struct StatusCounts {
 
 impl StatusCounts {
     /// The counts of these verdicts.
-    pub(crate) fn of_verdicts(verdicts: &[Verdict]) -> Self {
+    pub(crate) fn of_verdicts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
         let mut counts = Self::default();
         for verdict in verdicts {
             counts.add(verdict.status);
@@ -485,24 +470,21 @@ impl StatusCounts {
 
     const fn add(&mut self, status: VerdictStatus) {
         self.total += 1;
-        let of_status = match status {
+        *self.with(status) += 1;
+    }
+
+    /// The number of tests with this verdict.
+    pub const fn of(mut self, status: VerdictStatus) -> usize {
+        *self.with(status)
+    }
+
+    const fn with(&mut self, status: VerdictStatus) -> &mut usize {
+        match status {
             VerdictStatus::Broken => &mut self.broken,
             VerdictStatus::Failing => &mut self.failing,
             VerdictStatus::Flaky => &mut self.flaky,
             VerdictStatus::Healthy => &mut self.healthy,
             VerdictStatus::InsufficientData => &mut self.insufficient_data,
-        };
-        *of_status += 1;
-    }
-
-    /// The number of tests with this verdict.
-    pub const fn of(&self, status: VerdictStatus) -> usize {
-        match status {
-            VerdictStatus::Broken => self.broken,
-            VerdictStatus::Failing => self.failing,
-            VerdictStatus::Flaky => self.flaky,
-            VerdictStatus::Healthy => self.healthy,
-            VerdictStatus::InsufficientData => self.insufficient_data,
         }
     }
 }

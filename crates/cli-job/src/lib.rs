@@ -5,6 +5,7 @@
 
 pub mod culprit;
 pub mod gate;
+pub mod issues;
 pub mod runners;
 pub mod split;
 pub mod verify;

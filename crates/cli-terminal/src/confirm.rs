@@ -22,16 +22,21 @@ pub fn confirm(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<(
     if yes || !terminal::can_ask() {
         return Ok(());
     }
+    match answer(&question(), "y/N")?.to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing was changed"),
+    }
+}
+
+/// The line that answers a question.
+fn answer(question: &str, choice: &str) -> anyhow::Result<String> {
     let mut err = terminal::err();
-    write!(err, "{} [y/N] ", question())?;
+    write!(err, "{question} [{choice}] ")?;
     err.flush()?;
     drop(err);
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => bail!("nothing was changed"),
-    }
+    Ok(answer.trim().to_owned())
 }
 
 /// Asks for a value on a terminal. An empty answer is `default_value`. None without a terminal.
@@ -39,13 +44,9 @@ pub fn ask(question: &str, default_value: &str) -> anyhow::Result<Option<String>
     if !terminal::can_ask() {
         return Ok(None);
     }
-    let mut err = terminal::err();
-    write!(err, "{question} [{default_value}] ")?;
-    err.flush()?;
-    drop(err);
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    let answer = answer.trim();
-    let is_default = answer.is_empty();
-    Ok(Some(if is_default { default_value } else { answer }.to_owned()))
+    let answer = answer(question, default_value)?;
+    Ok(Some(match answer.as_str() {
+        "" => default_value.to_owned(),
+        _ => answer,
+    }))
 }

@@ -79,7 +79,7 @@ fn write(json: bool, command: &Command, folder: &Path) -> anyhow::Result<()> {
     output::print(json, &json!({ "files": files }), || {
         format!(
             "Wrote {} into {}",
-            output::count(u64::try_from(files.len()).unwrap_or(u64::MAX), "page"),
+            output::count(files.len(), "page"),
             folder.display()
         )
     })

@@ -1,6 +1,6 @@
 //! The output of a command: one JSON object, or text for people.
 
-use std::io::Write as _;
+use std::{fmt::Display, io::Write as _};
 
 use assay_domain::{recording::ReplacedResults, run::Counts, shell};
 use serde::Serialize;
@@ -30,9 +30,8 @@ pub fn print_warnings(warnings: &[String]) {
 }
 
 /// `1 test`, `2 tests`.
-pub fn count(number: impl Into<u64>, noun: &str) -> String {
-    let number = number.into();
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == N::from(1) { "" } else { "s" })
 }
 
 /// The numbers of tests by outcome.
@@ -70,7 +69,7 @@ pub fn relation(continues: bool, replaced: Option<ReplacedResults>) -> String {
     let replaced = replaced.map(|ReplacedResults { tests, failed }| {
         format!(
             "\nIt replaced {} of earlier reports, {failed} of them failed",
-            count(u64::from(tests), "test")
+            count(tests, "test")
         )
     });
     let continued = continues.then(|| "\nIt continues what failed in an earlier attempt".to_owned());

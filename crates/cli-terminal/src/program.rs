@@ -18,6 +18,7 @@ const ASSAY: &[Group] = &[
             "culprit",
             "verify",
             "proof",
+            "issues",
             "uploads",
             "owners",
             "renames",

@@ -145,8 +145,7 @@ impl Table<'_> {
             .map(usize::from)
             .collect();
         let gaps = usize::from(GAP) * widths.len().saturating_sub(1);
-        let natural: usize = widths.iter().sum::<usize>() + gaps;
-        let Some(columns) = columns.filter(|columns| natural > *columns) else {
+        let Some(columns) = columns.filter(|columns| widths.iter().sum::<usize>() + gaps > *columns) else {
             drawing.set_content_arrangement(ContentArrangement::Disabled);
             return lines(&drawing);
         };

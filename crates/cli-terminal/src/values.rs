@@ -4,35 +4,32 @@ use std::time::Duration;
 
 /// A length of time such as `90s`, `5m`, `1h` or `0`; at most a day.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a time such as 90s, 5m or 1h, at most 24h; 0 for none".to_owned();
-    let (number, seconds) = match text.char_indices().last() {
-        Some((at, 's')) => (text.get(..at), 1),
-        Some((at, 'm')) => (text.get(..at), 60),
-        Some((at, 'h')) => (text.get(..at), 3_600),
-        Some(_) | None => (Some(text).filter(|text| *text == "0"), 1),
-    };
-    number
-        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|number| number.parse::<u64>().ok()?.checked_mul(seconds))
-        .filter(|seconds| *seconds <= 86_400)
-        .map(Duration::from_secs)
-        .ok_or_else(wrong)
+    const UNITS: [(char, u64); 3] = [('s', 1), ('m', 60), ('h', 3_600)];
+    match text {
+        "0" => Ok(Duration::ZERO),
+        _ => time(text, &UNITS, 86_400)
+            .ok_or_else(|| "expected a time such as 90s, 5m or 1h, at most 24h; 0 for none".to_owned()),
+    }
 }
 
 /// An age such as `12h` or `30d`, at most ten years.
 pub fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a time such as 12h or 30d, at most 3650d".to_owned();
-    let (number, hours) = match text.char_indices().last() {
-        Some((at, 'h')) => (text.get(..at), 1),
-        Some((at, 'd')) => (text.get(..at), 24),
-        Some(_) | None => (None, 0),
-    };
-    number
-        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|number| number.parse::<u64>().ok()?.checked_mul(hours))
-        .filter(|hours| *hours <= 3_650 * 24)
-        .map(|hours| Duration::from_secs(hours * 3_600))
-        .ok_or_else(wrong)
+    time(text, &[('h', 3_600), ('d', 86_400)], 3_650 * 86_400)
+        .ok_or_else(|| "expected a time such as 12h or 30d, at most 3650d".to_owned())
+}
+
+/// Digits and one of these units, at most so many seconds.
+fn time(text: &str, units: &[(char, u64)], most_seconds: u64) -> Option<Duration> {
+    let (number, seconds) = units
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, seconds)))?;
+    let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = number
+        .parse::<u64>()
+        .ok()
+        .filter(|_| is_digits)?
+        .checked_mul(*seconds)?;
+    (seconds <= most_seconds).then(|| Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The vocabulary of Assay and the ports that a store implements.
 //!
 //! The other crates of the product use these types. A type in a route's answer derives [`serde::Serialize`] in the
-//! API's shape (camelCase, null for unknown values). An answer with other fields has a type of its own in `api`,
-//! `explain` or `ingest`. This crate does no I/O, reads no clock and contains no HTTP or SQL.
+//! API's shape (camelCase, null for unknown values). An answer with other fields has a type of its own beside its
+//! computation: in `answers`, or in the crate of its route. This crate does no I/O, reads no clock and contains no HTTP or SQL.
 
 pub mod attempt;
 pub mod branch;

@@ -209,7 +209,7 @@ pub fn failing(history: &History, is_selected: impl Fn(&RunObservations) -> bool
 /// The tests that first failed after `since` and ran without a failure before.
 pub fn newly_failing(history: &History, since: Timestamp) -> Bitmap {
     let (mut earlier, mut later) = (Bitmap::default(), Bitmap::default());
-    let mut ran_before: Vec<u64> = Vec::new();
+    let mut ran_before = Bitmap::default();
     for run in &history.runs {
         let is_earlier = run.run.started_at <= since;
         let failed = if is_earlier { &mut earlier } else { &mut later };
@@ -217,14 +217,9 @@ pub fn newly_failing(history: &History, since: Timestamp) -> Bitmap {
             failed.insert(failure.test);
         }
         if is_earlier {
-            let words = run.present.words();
-            ran_before.resize(ran_before.len().max(words.len()), 0);
-            for (all, word) in ran_before.iter_mut().zip(words) {
-                *all |= word;
-            }
+            ran_before.insert_all(&run.present);
         }
     }
-    let ran_before = Bitmap::from_words(ran_before);
     let is_new = |test: &TestOrdinal| ran_before.contains(*test) && !earlier.contains(*test);
     later.iter().filter(is_new).collect()
 }

@@ -44,6 +44,12 @@ pub struct Ownership {
 }
 
 impl Ownership {
+    /// The groups that it counts for: its owners, or else [`OwnerFilter::UNOWNED`].
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        let unowned = self.owners.is_empty().then_some(OwnerFilter::UNOWNED);
+        self.owners.iter().map(String::as_str).chain(unowned)
+    }
+
     /// Whether this is one of its owners. Handles and addresses are compared without case.
     pub fn has(&self, owner: &str) -> bool {
         self.owners.iter().any(|own| own.eq_ignore_ascii_case(owner))

@@ -73,6 +73,18 @@ impl Page {
         }
     }
 
+    /// The entries of this page, of those of the whole list.
+    pub fn part<T>(&self, list: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+        let (first, most) = self.bounds();
+        list.into_iter().skip(first).take(most)
+    }
+
+    /// The index of its first entry in the whole list, and the most entries of it.
+    pub fn bounds(&self) -> (usize, usize) {
+        let saturated = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        (saturated(self.offset()), saturated(u64::from(self.per_page)))
+    }
+
     /// The number of entries before this page.
     pub fn offset(&self) -> u64 {
         (self.page - 1) * u64::from(self.per_page)

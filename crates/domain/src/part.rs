@@ -99,7 +99,7 @@ pub struct PartRole {
     /// interruption are over.
     pub is_superseded: bool,
     /// The number of tests that this part lacks, and that an earlier attempt of its job left failed in a report which has
-    /// some of its tests.
+    /// some of its tests, or of the tests of another such report.
     pub left_failed: usize,
 }
 
@@ -241,13 +241,24 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         }
     }
 
-    /// The number of tests that the part lacks, and that are failed in the groups that it continues and has tests of.
+    /// The number of tests that the part lacks, and that are failed in the groups that it continues and that have its tests,
+    /// or tests of another one of these groups: the attempt between may have run a failed test alone.
     fn left_failed(&self, part: &SlotPart<'_, T>, continues: &[bool]) -> usize {
-        let groups = self.groups.iter().zip(continues);
-        let left: Vec<bool> = groups
-            .map(|(group, continues)| *continues && part.tests.keys().any(|test| group.tests.contains(test)))
-            .collect();
-        let is_left = |chain: &Chain| chain.is_open() && left.get(chain.group).copied().unwrap_or_default();
+        let mut known: BTreeSet<T> = part.tests.keys().copied().collect();
+        let mut related = BTreeSet::new();
+        loop {
+            let candidates = (0..).zip(&self.groups).zip(continues);
+            let found = candidates
+                .filter(|((index, group), continues)| {
+                    **continues && !related.contains(index) && !group.tests.is_disjoint(&known)
+                })
+                .map(|((index, group), _)| (index, group))
+                .next();
+            let Some((index, group)) = found else { break };
+            related.insert(index);
+            known.extend(&group.tests);
+        }
+        let is_left = |chain: &Chain| chain.is_open() && related.contains(&chain.group);
         let chains = self.chains.iter();
         chains
             .filter(|(test, chains)| !part.tests.contains_key(test) && chains.iter().any(is_left))
@@ -469,6 +480,17 @@ mod tests {
             "u2, and not the test of the other report"
         );
         assert_eq!(roles[1].beside, BTreeSet::new());
+    }
+
+    #[test]
+    fn a_test_that_failed_again_alone_is_left_failed_by_an_attempt_without_it() {
+        let first: Sent<'_> = (1, 1, "m", 0, &[("a", &[Passed]), ("env", &[Failed])]);
+        let second: Sent<'_> = (2, 1, "m", 1, &[("a", &[Passed]), ("env", &[Passed])]);
+        let alone: Sent<'_> = (3, 1, "m", 2, &[("env", &[Failed])]);
+        let (_, roles) = merged(&[first, second, alone, (4, 1, "m", 3, &[("a", &[Passed])])]);
+        assert_eq!(roles[3].left_failed, 1);
+        let (_, roles) = merged(&[first, second, alone, (4, 1, "m", 3, &[("b", &[Passed])])]);
+        assert_eq!(roles[3].left_failed, 0, "a report of other tests");
     }
 
     #[test]

@@ -38,27 +38,12 @@ pub fn stable_name(name: &str) -> Cow<'_, str> {
 
 /// Whether a part may begin or be recognised at a byte. Most bytes are passed over, because all names of all reports are
 /// read.
-fn shows_part(byte: u8) -> bool {
-    SHOWS_PART.get(usize::from(byte)).is_some_and(|shows| *shows)
+const fn shows_part(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'0'..=b'9' | b'-' | b'@' | b'[' | b'(' | b':' | b'/' | b'\\'
+    )
 }
-
-/// The table of [`shows_part`].
-static SHOWS_PART: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut bytes: &[u8] = b"0123456789-@[(:/\\";
-    while let [byte, rest @ ..] = bytes {
-        #[expect(
-            clippy::indexing_slicing,
-            clippy::as_conversions,
-            reason = "computed by the compiler, for every byte"
-        )]
-        {
-            table[*byte as usize] = true;
-        }
-        bytes = rest;
-    }
-    table
-};
 
 /// A part of a name that changes from run to run.
 struct Part {
@@ -77,7 +62,7 @@ fn part(name: &str, from: usize, at: usize) -> Option<Part> {
     };
     // A UUID that begins with a letter is recognised by its first hyphen.
     let at = match byte {
-        b'-' => at.checked_sub(UUID_GROUPS[0]).filter(|start| *start >= from)?,
+        b'-' => at.checked_sub(UUID_START).filter(|start| *start >= from)?,
         b'0' if next == b'x' => at,
         b'0'..=b'9' if previous.is_ascii_alphanumeric() => return None,
         b'@' | b'[' | b'(' | b':' if !(next.is_ascii_hexdigit() || next == b'.') => return None,
@@ -127,17 +112,12 @@ fn address(before: &str, rest: &str) -> Replacement {
         return None;
     }
     let is_announced = before.ends_with(" at ") || before.ends_with([':', '@']);
-    let mut distinct = [false; 16];
-    for digit in number.chars().filter_map(|digit| digit.to_digit(16)) {
-        if let Some(seen) = usize::try_from(digit)
-            .ok()
-            .and_then(|digit| distinct.get_mut(digit))
-        {
-            *seen = true;
-        }
-    }
+    let digits_used = number
+        .chars()
+        .filter_map(|digit| digit.to_digit(16))
+        .fold(0_u16, |used, digit| used | 1 << digit);
     // A mask of bits such as 0xFFFFFFFFFFFFFFFF is no address.
-    let is_mixed = distinct.iter().filter(|seen| **seen).count() >= 4;
+    let is_mixed = digits_used.count_ones() >= 4;
     let is_address = if is_announced {
         digits >= 6
     } else {
@@ -165,70 +145,60 @@ fn object_hash(before: &str, rest: &str) -> Replacement {
     is_class.then_some((1, digits, "<hash>"))
 }
 
-/// The digits of a UUID between its hyphens.
-const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+/// The digits of a UUID before its first hyphen.
+const UUID_START: usize = 8;
+
+/// Whether a text begins in a form, in which `0` is any digit, `x` a hexadecimal one, and `T` also a space.
+fn has_form(text: Option<&str>, form: &str) -> bool {
+    let mut bytes = text.unwrap_or_default().bytes();
+    form.bytes().all(|form| {
+        bytes.next().is_some_and(|byte| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'x' => byte.is_ascii_hexdigit(),
+            b'T' => matches!(byte, b'T' | b' '),
+            form => byte == form,
+        })
+    })
+}
 
 /// `3f2504e0-4f89-11d3-9a0c-0305e82c3301`
 fn uuid(rest: &str) -> Replacement {
-    if rest.as_bytes().get(UUID_GROUPS[0]) != Some(&b'-') {
+    const FORM: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    if !has_form(Some(rest), FORM) {
         return None;
     }
-    let mut length = 0;
-    for (index, group) in UUID_GROUPS.into_iter().enumerate() {
-        if index > 0 {
-            if rest.as_bytes().get(length) != Some(&b'-') {
-                return None;
-            }
-            length += 1;
-        }
-        if leading(rest.get(length..)?, |byte| byte.is_ascii_hexdigit()) != group {
-            return None;
-        }
-        length += group;
-    }
-    let text = rest.get(..length)?;
+    let (text, after) = rest.split_at_checked(FORM.len())?;
     // The nil UUID and other patterns are constants.
     let is_constant = text.bytes().all(|byte| matches!(byte, b'-' | b'0'))
         || text.bytes().all(|byte| matches!(byte, b'-' | b'f' | b'F'));
-    (!is_constant && !rest.get(length..)?.starts_with(is_word)).then_some((0, length, "<uuid>"))
+    (!is_constant && !after.starts_with(is_word)).then_some((0, FORM.len(), "<uuid>"))
 }
 
 /// `2026-11-21 10:02:00.121456+01:00`. A date and a full hour are more probably constants.
 fn time(rest: &str) -> Replacement {
-    let digits = |from: usize, count: usize| {
-        let text = rest.get(from..from + count)?;
-        text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
-    };
-    let is = |at: usize, byte: u8| (rest.as_bytes().get(at) == Some(&byte)).then_some(());
-    is(4, b'-')?;
-    digits(0, 4)?;
-    digits(5, 2)?;
-    is(7, b'-')?;
-    digits(8, 2)?;
-    is(10, b'T').or_else(|| is(10, b' '))?;
-    digits(11, 2)?;
-    is(13, b':')?;
-    let minute = digits(14, 2)?;
+    let has = |at: usize, form: &str| has_form(rest.get(at..), form);
+    if !has(0, "0000-00-00T00:00") {
+        return None;
+    }
     let mut length = 16;
-    let mut is_round = minute == "00";
-    if is(16, b':').is_some() {
-        is_round &= digits(17, 2)? == "00";
+    if has(length, ":") {
+        if !has(length, ":00") {
+            return None;
+        }
         length = 19;
-        let fraction = rest.get(20..).unwrap_or_default();
-        let fraction = fraction.get(..leading(fraction, |byte| byte.is_ascii_digit()))?;
-        if (is(19, b'.').is_some() || is(19, b',').is_some()) && !fraction.is_empty() {
-            is_round &= fraction.bytes().all(|digit| digit == b'0');
-            length = 20 + fraction.len();
+        if has(length, ".0") || has(length, ",0") {
+            length = 20 + leading(rest.get(20..)?, |byte| byte.is_ascii_digit());
         }
     }
-    if is(length, b'Z').is_some() {
+    let after_hour = rest.get(14..length)?;
+    let is_round = !after_hour.contains(|c: char| matches!(c, '1'..='9'));
+    if has(length, "Z") {
         length += 1;
-    } else if is(length, b'+').or_else(|| is(length, b'-')).is_some() && digits(length + 1, 2).is_some() {
-        let colon = usize::from(is(length + 3, b':').is_some());
-        length += if digits(length + 3 + colon, 2).is_some() {
-            5 + colon
-        } else {
-            3
+    } else if has(length, "+00") || has(length, "-00") {
+        length += match (has(length + 3, ":00"), has(length + 3, "00")) {
+            (true, _) => 6,
+            (false, true) => 5,
+            (false, false) => 3,
         };
     }
     (!is_round && !rest.get(length..)?.starts_with(is_word)).then_some((0, length, "<time>"))

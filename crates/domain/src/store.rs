@@ -53,8 +53,8 @@ pub enum StoreError {
     },
     /// The login of this program has no right to the operation.
     #[error(
-        "the database's login lacks a right for {doing}; run `assay-admin migrate` as the owner of the tables, or \
-         `SELECT assay_grant_roles();` as a superuser"
+        "the database's login lacks a right for {doing}; use a login that has it, such as the owner of the tables. If a grant is \
+         missing, run `assay-admin migrate` as the owner"
     )]
     NotPermitted {
         /// The operation that failed.

@@ -14,6 +14,14 @@ pub struct TestName {
 }
 
 impl TestName {
+    /// Selects exactly this test.
+    pub fn selector(&self) -> TestSelector {
+        TestSelector {
+            name: self.name.clone(),
+            file: FileSelector::Exactly(self.file_path.clone()),
+        }
+    }
+
     /// The bytes of its texts.
     pub fn text_bytes(&self) -> usize {
         self.name.len() + self.file_path.as_ref().map_or(0, String::len)
@@ -66,6 +74,25 @@ pub enum TestLookup<T> {
     Missing,
     /// Several tests of this name.
     Ambiguous(CandidateFiles),
+}
+
+impl<T> TestLookup<T> {
+    /// The test, if there is exactly one.
+    pub fn found(self) -> Option<T> {
+        match self {
+            Self::Found(test) => Some(test),
+            Self::Missing | Self::Ambiguous(_) => None,
+        }
+    }
+
+    /// Maps the test. A missing or ambiguous name stays as it is.
+    pub fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<TestLookup<U>, E> {
+        Ok(match self {
+            Self::Found(test) => TestLookup::Found(map(test)?),
+            Self::Missing => TestLookup::Missing,
+            Self::Ambiguous(files) => TestLookup::Ambiguous(files),
+        })
+    }
 }
 
 /// The files of several tests that share a name. Only the first are listed, so that the length of an answer is bounded.

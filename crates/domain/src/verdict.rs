@@ -30,6 +30,17 @@ vocabulary!(
     }
 );
 
+impl VerdictStatus {
+    /// All of them in the order of lists and stored figures.
+    pub const LISTED: [Self; 5] = [
+        Self::Broken,
+        Self::Failing,
+        Self::Flaky,
+        Self::Healthy,
+        Self::InsufficientData,
+    ];
+}
+
 vocabulary!(
     /// A reason for a verdict. The order is the fixed order of `alsoActive`.
     Signal {

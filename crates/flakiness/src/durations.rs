@@ -180,8 +180,10 @@ impl Usual {
         }
     }
 
-    /// P(the test became slower), by the difference of its logarithm from the usual one.
+    /// P(the test became slower), by the difference of its logarithm from the usual one. Above the largest factor of the sum
+    /// the probability does not fall again.
     fn probability(&self, test: &UsualTest, difference: f64) -> f64 {
+        let difference = difference.min(LEAST + STEP * f64::from(STEPS - 1));
         let scale = test.scale(self.noise) * (1.0 + 1.0 / test.runs).sqrt();
         let density = |difference: f64| log_density(difference / scale).exp();
         let slower = PRIOR * over_factors(|factor| density(difference - factor));

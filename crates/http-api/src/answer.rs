@@ -18,7 +18,8 @@ pub(crate) struct Answer {
     /// JSON, or what `form` says.
     json: Vec<u8>,
     form: Form,
-    caching: Caching,
+    /// Whether a client may cache it and revalidate it by its tag.
+    is_tagged: bool,
     rest: Option<Rest>,
 }
 
@@ -69,28 +70,10 @@ impl Form {
     }
 }
 
-/// How a client may cache an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caching {
-    /// Not at all.
-    None,
-    /// Cache it, and revalidate it by its tag.
-    Revalidate,
-}
-
-impl Caching {
-    pub(crate) const fn header(self) -> HeaderValue {
-        match self {
-            Self::None => HeaderValue::from_static("private, no-store"),
-            Self::Revalidate => HeaderValue::from_static("private, no-cache"),
-        }
-    }
-}
-
 impl Answer {
     /// An answer that must not be cached.
     pub(crate) fn of(body: &impl Serialize) -> Result<Self, ApiError> {
-        Self::with(body, Caching::None)
+        Self::with(body, false)
     }
 
     /// CSV that must not be cached.
@@ -98,7 +81,7 @@ impl Answer {
         Self {
             json: bytes,
             form: Form::Csv,
-            caching: Caching::None,
+            is_tagged: false,
             rest: None,
         }
     }
@@ -113,7 +96,7 @@ impl Answer {
 
     /// An answer with an entity tag for revalidation.
     pub(crate) fn tagged(body: &impl Serialize) -> Result<Self, ApiError> {
-        Self::with(body, Caching::Revalidate)
+        Self::with(body, true)
     }
 
     /// The same answer with further entries in the list that is the last field of its JSON. The tag then covers the
@@ -129,12 +112,11 @@ impl Answer {
         Ok(self)
     }
 
-    fn with(body: &impl Serialize, caching: Caching) -> Result<Self, ApiError> {
-        let json = serde_json::to_vec(body)?;
+    fn with(body: &impl Serialize, is_tagged: bool) -> Result<Self, ApiError> {
         Ok(Self {
-            json,
+            json: serde_json::to_vec(body)?,
             form: Form::Json,
-            caching,
+            is_tagged,
             rest: None,
         })
     }
@@ -151,13 +133,10 @@ impl Answer {
         } else {
             Coding::Identity
         };
-        let tag = match self.caching {
-            Caching::None => None,
-            Caching::Revalidate => {
-                let version = self.rest.as_ref().map(|rest| rest.version.as_slice());
-                Some(Tag::of(&[&self.json, version.unwrap_or_default()], coding))
-            }
-        };
+        let tag = self.is_tagged.then(|| {
+            let version = self.rest.as_ref().map(|rest| rest.version.as_slice());
+            Tag::of(&[&self.json, version.unwrap_or_default()], coding)
+        });
         let is_known = tag.as_ref().is_some_and(|tag| preferences.have(tag));
         let body = match self.rest {
             _ if is_known => Body::NotModified,
@@ -183,7 +162,6 @@ impl Answer {
             memory,
             tag,
             form: self.form,
-            caching: self.caching,
             expiry_notice,
         })
     }
@@ -196,7 +174,6 @@ pub(crate) struct Reply {
     pub(crate) memory: Reservation,
     pub(crate) tag: Option<Tag>,
     pub(crate) form: Form,
-    pub(crate) caching: Caching,
     pub(crate) expiry_notice: Option<Timestamp>,
 }
 

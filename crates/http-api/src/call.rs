@@ -9,12 +9,12 @@ use assay_domain::{
     observation::History,
     project::{Caller, Project},
     store::Store,
-    test::{FileSelector, TestLookup, TestSelector},
+    test::{FileSelector, TestSelector},
     timestamp::Timestamp,
     verdict::{Suspects, Verdict},
 };
 use assay_flakiness::Diagnose;
-use assay_http::Pairs;
+use assay_http::{Pairs, Unanswerable};
 
 use crate::{
     error::ApiError,
@@ -47,10 +47,9 @@ impl Call<'_> {
 
     /// The project in the path, if the caller may read it.
     pub(crate) fn project(&self) -> Result<Project, ApiError> {
-        let id: ProjectId = self.id("projectId").ok_or(ApiError::ProjectNotFound)?;
-        self.directory
-            .project(&self.caller, id, self.now)?
-            .ok_or(ApiError::ProjectNotFound)
+        let id: ProjectId = self.id("projectId").ok_or(Unanswerable::ProjectNotFound)?;
+        let project = self.directory.project(&self.caller, id, self.now)?;
+        Ok(project.ok_or(Unanswerable::ProjectNotFound)?)
     }
 
     /// The flaky and broken tests of a history at the time of the request.
@@ -70,20 +69,20 @@ impl Call<'_> {
     }
 
     /// The run's id in the path.
-    pub(crate) fn run_id(&self) -> Result<RunId, ApiError> {
-        self.id("runId").ok_or(ApiError::RunNotFound)
+    pub(crate) fn run_id(&self) -> Result<RunId, Unanswerable> {
+        self.id("runId").ok_or(Unanswerable::RunNotFound)
     }
 
     /// The commit in the path, or its beginning, in lower case.
-    pub(crate) fn commit(&self) -> Result<String, ApiError> {
+    pub(crate) fn commit(&self) -> Result<String, Unanswerable> {
         self.path
             .value("commitSha")
             .and_then(sha_of)
-            .ok_or(ApiError::CommitNotFound)
+            .ok_or(Unanswerable::CommitNotFound)
     }
 
     /// The fingerprint in the path.
-    pub(crate) fn fingerprint(&self) -> Result<String, ApiError> {
+    pub(crate) fn fingerprint(&self) -> Result<String, Unanswerable> {
         self.path
             .value("fingerprint")
             .filter(|text| {
@@ -93,7 +92,7 @@ impl Call<'_> {
                         .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
             })
             .map(str::to_owned)
-            .ok_or(ApiError::SignatureNotFound)
+            .ok_or(Unanswerable::SignatureNotFound)
     }
 
     /// The test in the path, with the file from the query.
@@ -115,14 +114,5 @@ impl Call<'_> {
 
     fn id<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.path.value(name)?.parse().ok()
-    }
-}
-
-/// The single test of a look-up.
-pub(crate) fn single_test<T>(lookup: TestLookup<T>) -> Result<T, ApiError> {
-    match lookup {
-        TestLookup::Found(test) => Ok(test),
-        TestLookup::Missing => Err(ApiError::TestNotFound),
-        TestLookup::Ambiguous(files) => Err(ApiError::AmbiguousTest(files)),
     }
 }

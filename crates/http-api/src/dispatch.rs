@@ -124,9 +124,13 @@ fn success(
     is_head: bool,
     build: impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = BuiltPart>>> + Unpin + 'static,
 ) -> HttpResponse {
+    let cache_control = match reply.tag {
+        Some(_) => "private, no-cache",
+        None => "private, no-store",
+    };
     let mut response = HttpResponseBuilder::new(reply.body.status());
     response
-        .insert_header((header::CACHE_CONTROL, reply.caching.header()))
+        .insert_header((header::CACHE_CONTROL, cache_control))
         .insert_header((header::VARY, reply.form.vary()));
     if let Some(tag) = reply.tag {
         response.insert_header(tag.header());

@@ -2,7 +2,7 @@
 
 use assay_access::check::Refusal;
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
-use assay_http::Problem;
+use assay_http::{Problem, Unanswerable};
 use assay_openapi::{Api, Failure, assert_current, document, json::pretty, register, render};
 
 use crate::{
@@ -31,7 +31,8 @@ fn the_checked_in_description_equals_the_generated_one() {
 }
 
 /// An error with its condition and the client's action.
-fn failure(error: ApiError, when: &'static str, action: &'static str) -> Failure {
+fn failure(error: impl Into<ApiError>, when: &'static str, action: &'static str) -> Failure {
+    let error = error.into();
     let (status, code) = error.status_and_code();
     Failure {
         status: status.as_u16(),
@@ -77,12 +78,12 @@ fn common() -> Vec<Failure> {
             "Upgrade to Standard or Pro; the same key then works.",
         ),
         failure(
-            Problem::Panicked.into(),
+            Problem::Panicked,
             "A failure of the server.",
             "Retry with exponential backoff, from 1 to at most 30 seconds.",
         ),
         failure(
-            StoreError::Unreachable("".into()).into(),
+            StoreError::Unreachable("".into()),
             "The database is unreachable or too slow, or the server is overloaded.",
             "Retry with exponential backoff, from 1 to at most 30 seconds.",
         ),
@@ -93,7 +94,7 @@ fn common() -> Vec<Failure> {
 fn of_some_routes(parameter: &'static str) -> Vec<Failure> {
     let files = ["tests/api/cart.spec.ts", "tests/ui/cart.spec.ts"];
     let files = CandidateFiles::first_of(files.map(|file| Some(file.to_owned())).into_iter());
-    let bad = ApiError::BadParameter {
+    let bad = Unanswerable::BadParameter {
         name: parameter,
         rule: if parameter == "perPage" {
             "must be one of 10, 25, 50"
@@ -104,7 +105,7 @@ fn of_some_routes(parameter: &'static str) -> Vec<Failure> {
     };
     vec![
         failure(
-            ApiError::BadPeriod(Plan::Standard),
+            Unanswerable::BadPeriod(Plan::Standard),
             "`days` is not 7, 30 or 90, or exceeds the plan's retention (Standard 60, Pro 90).",
             "Use 7, 30 or 90 within the retention; do not retry.",
         ),
@@ -114,32 +115,32 @@ fn of_some_routes(parameter: &'static str) -> Vec<Failure> {
             "Fix the request; do not retry.",
         ),
         failure(
-            ApiError::AmbiguousTest(files),
+            Unanswerable::AmbiguousTest(files),
             "Several tests have the name. The sentence lists their files as JSON strings, a test without a file as `\"\"`: at most 50, and the number of the others.",
             "Repeat with `filePath` set to one of them.",
         ),
         failure(
-            ApiError::ProjectNotFound,
+            Unanswerable::ProjectNotFound,
             "The organization has no project with this id.",
             "Take the id from `GET /projects`.",
         ),
         failure(
-            ApiError::RunNotFound,
+            Unanswerable::RunNotFound,
             "The project has no visible run with this id.",
             "Take the id from the runs list.",
         ),
         failure(
-            ApiError::CommitNotFound,
+            Unanswerable::CommitNotFound,
             "The project has no visible run of this commit.",
             "Take the commit from the runs list.",
         ),
         failure(
-            ApiError::TestNotFound,
+            Unanswerable::TestNotFound,
             "No test has this name, or not in this file.",
             "Check `testName` and `filePath` exactly as stored.",
         ),
         failure(
-            ApiError::SignatureNotFound,
+            Unanswerable::SignatureNotFound,
             "The project has no error signature with this fingerprint.",
             "Take the fingerprint from the error-signature list.",
         ),

@@ -104,25 +104,10 @@ impl RunValue {
 
 impl Answer {
     pub(crate) fn dry_run(grant: &IngestGrant, parsed: ParsedUpload) -> Self {
-        let warnings = parsed.prepared.warnings();
+        let (counts, warnings) = (parsed.prepared.counts(), parsed.prepared.warnings());
         Self {
-            project: ProjectName::of(grant),
-            run_id: None,
-            run_number: None,
-            shard_id: None,
-            url: None,
-            status: None,
-            counts: parsed.prepared.counts(),
-            tests: parsed.prepared.recording.tests.len(),
-            effect: Effect::Unchanged,
-            continues: false,
-            replaced: None,
             dry_run: true,
-            values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
-            verdicts_changed: Vec::new(),
-            verdicts_changed_total: 0,
-            warnings,
-            failures: parsed.failures,
+            ..Self::of(grant, parsed, counts, warnings)
         }
     }
 
@@ -134,17 +119,32 @@ impl Answer {
     ) -> Self {
         let warnings = parsed.prepared.warnings_of(&imported);
         Self {
-            project: ProjectName::of(grant),
             run_id: Some(imported.run_id),
             run_number: Some(imported.run_number),
             shard_id: Some(imported.shard_id),
             url,
             status: imported.status,
-            counts: imported.counts,
-            tests: parsed.prepared.recording.tests.len(),
             effect: imported.effect,
             continues: imported.standing.continues,
             replaced: imported.standing.replaced,
+            ..Self::of(grant, parsed, imported.counts, warnings)
+        }
+    }
+
+    /// What an answer has even if nothing was stored.
+    fn of(grant: &IngestGrant, parsed: ParsedUpload, counts: Counts, warnings: Vec<String>) -> Self {
+        Self {
+            project: ProjectName::of(grant),
+            run_id: None,
+            run_number: None,
+            shard_id: None,
+            url: None,
+            status: None,
+            counts,
+            tests: parsed.prepared.recording.tests.len(),
+            effect: Effect::Unchanged,
+            continues: false,
+            replaced: None,
             dry_run: false,
             values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: Vec::new(),

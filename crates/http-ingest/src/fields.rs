@@ -107,6 +107,8 @@ pub(crate) struct Fields {
     pub(crate) project: Option<String>,
     /// Whether results of one name in a file are attempts of one execution.
     pub(crate) retries_as_attempts: bool,
+    /// The exit status of the test command.
+    pub(crate) command_status: Option<u8>,
     /// Whether files more than a day from the upload are left out.
     pub(crate) skip_cached: bool,
     pub(crate) dry_run: bool,
@@ -162,6 +164,7 @@ impl TryFrom<RawFields> for Fields {
             retries_as_attempts: raw
                 .parsed(UploadField::RetriesAsAttempts, boolean)?
                 .unwrap_or(false),
+            command_status: raw.parsed(UploadField::CommandStatus, command_status)?,
             skip_cached: raw.parsed(UploadField::SkipCached, boolean)?.unwrap_or(false),
             dry_run: raw.parsed(UploadField::DryRun, boolean)?.unwrap_or(false),
             judgement: raw.parsed(UploadField::Judgement, judgement)?,
@@ -187,6 +190,10 @@ fn duration_ms(text: &str) -> Result<u64, String> {
             values::LONGEST_DURATION_MS
         )
     })
+}
+
+fn command_status(text: &str) -> Result<u8, &'static str> {
+    text.parse().map_err(|_| "expected a whole number from 0 to 255")
 }
 
 fn format(text: &str) -> Result<Option<Format>, String> {

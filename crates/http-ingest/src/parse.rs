@@ -207,6 +207,7 @@ impl Reading<'_> {
             retries_as_attempts: fields.retries_as_attempts,
             are_new: !self.is_backfill && fields.flags.started_at.is_none(),
             skips_cached: fields.skip_cached,
+            command_status: fields.command_status,
             memory: Some(&memory),
             unpacked_bytes: Some(&unpacked_bytes),
         };

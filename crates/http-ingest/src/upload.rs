@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -117,7 +117,7 @@ async fn in_turn(
     let (storing, turn_of_job, grant_of_job) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
     let (began, runtime) = (Instant::now(), Handle::current());
     let work = move || {
-        if !turn_of_job.begin() {
+        if !turn_of_job.take() {
             return Err(closing());
         }
         storing.count_phase("wait", began.elapsed());
@@ -126,7 +126,7 @@ async fn in_turn(
     let mut stored = std::pin::pin!(app.turns.run_after(project, holder.precedence, work));
     let StoredUpload { status, answer, due } = tokio::select! {
         stored = &mut stored => stored??,
-        () = app.closed() => match turn.give_up() {
+        () = app.closed() => match turn.take() {
             true => return Err(closing()),
             false => stored.await??,
         },
@@ -227,27 +227,14 @@ fn closing() -> IngestError {
     }
 }
 
-/// Whether an upload's turn has begun or was given up. A turn that has begun is finished.
+/// The turn of an upload, which either its job or the end of the server takes. A turn that has begun is finished.
 #[derive(Default)]
-struct Turn(AtomicU8);
+struct Turn(AtomicBool);
 
 impl Turn {
-    const WAITING: u8 = 0;
-    const BEGUN: u8 = 1;
-    const GIVEN_UP: u8 = 2;
-
-    fn begin(&self) -> bool {
-        self.change_to(Self::BEGUN)
-    }
-
-    fn give_up(&self) -> bool {
-        self.change_to(Self::GIVEN_UP)
-    }
-
-    fn change_to(&self, next: u8) -> bool {
-        self.0
-            .compare_exchange(Self::WAITING, next, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+    /// Whether it was still free.
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
@@ -294,13 +281,12 @@ fn record(
     let due = due.filter(|_| parsed.judgement != Some(BackfillJudgement::Later));
     let due = due.map(|mut due| {
         due.is_silent = is_silent;
-        due
-    });
-    let due = due.map(|due| OwedJudgement {
-        app: Arc::clone(app),
-        project: grant.project,
-        due: Some(due),
-        runtime,
+        OwedJudgement {
+            app: Arc::clone(app),
+            project: grant.project,
+            due: Some(due),
+            runtime,
+        }
     });
     place.leave(began.elapsed());
     app.count_phase("store", began.elapsed());

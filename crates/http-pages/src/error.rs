@@ -1,52 +1,42 @@
 //! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
 use actix_web::http::StatusCode;
-use assay_domain::{identity::SignInError, key::KeyKind, store::StoreError, test::CandidateFiles};
-use assay_http::{Problem, RATE_LIMITED, RequestId, with_causes};
+use assay_domain::{identity::SignInError, key::KeyKind, store::StoreError};
+use assay_http::{Problem, RATE_LIMITED, RequestId, Unanswerable, with_causes};
 
-/// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
+/// The reason why there is no page, as the page says it. A failure of the server is for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrontError {
-    #[error("there is no session")]
+    #[error("Sign in with a read key.")]
     SignedOut,
     #[error(transparent)]
     Problem(#[from] Problem),
-    #[error("no such page")]
+    #[error("There is no such page.")]
     NoSuchPage,
-    #[error("no such method")]
+    #[error("This address does not accept this method; the header Allow has those that it accepts.")]
     NoSuchMethod,
-    #[error("the form was not sent by this site")]
+    #[error("The form was not sent by this site; open the sign-in page and try again.")]
     ForeignForm,
-    #[error("the form was sent in plain from another machine")]
+    #[error(
+        "Without TLS these pages work only on the machine of the server; open them with https, or there with http://localhost."
+    )]
     FormInPlain,
-    #[error("the form is too long")]
+    #[error("The form is longer than 1,024 bytes.")]
     LongForm,
-    #[error("the form arrived too slowly")]
+    #[error("The form took longer than 10 seconds to arrive; send it again.")]
     SlowForm,
-    #[error("the form is incomplete")]
+    #[error("The form is incomplete; send it again.")]
     BrokenForm,
-    #[error("an address sent too many unknown keys")]
+    #[error("Too many unknown keys came from this address; try again in {after_s} s.")]
     ManyKeys { after_s: u64 },
-    #[error("no sign-in at a provider was begun in this browser")]
+    #[error("No sign-in was begun in this browser in the last 10 minutes; begin again.")]
     NoSignInBegun,
-    #[error("the provider did not sign the person in")]
+    #[error("The provider did not sign you in; begin again, or sign in with a read key.")]
     NotSignedIn,
     #[error(transparent)]
     SignIn(#[from] SignInError),
-    #[error("{name} is not valid")]
-    BadParameter { name: &'static str, rule: String },
-    #[error("no such project")]
-    ProjectNotFound,
-    #[error("no such run")]
-    RunNotFound,
-    #[error("no such commit")]
-    CommitNotFound,
-    #[error("no such test")]
-    TestNotFound,
-    #[error("no such signature")]
-    SignatureNotFound,
-    #[error("several tests have the name")]
-    AmbiguousTest(CandidateFiles),
+    #[error(transparent)]
+    Unanswerable(#[from] Unanswerable),
     #[error("the page could not be compressed")]
     Encoding(#[from] std::io::Error),
     #[error("a session could not be sealed")]
@@ -76,13 +66,7 @@ impl FrontError {
                 (StatusCode::FORBIDDEN, "sign_in_refused")
             }
             Self::SignIn(SignInError::Provider { .. }) => (StatusCode::BAD_GATEWAY, "provider_failed"),
-            Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
-            Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
-            Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
-            Self::CommitNotFound => (StatusCode::NOT_FOUND, "commit_not_found"),
-            Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
-            Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
-            Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
+            Self::Unanswerable(why) => why.status_and_code(),
             Self::Encoding(_) | Self::Sealing(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }
     }
@@ -90,44 +74,35 @@ impl FrontError {
     /// The message on the page; the API's message if the API has the same error.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::SignedOut => "Sign in with a read key.".to_owned(),
             Self::Problem(problem) => problem.sentence(KeyKind::Read).into_owned(),
-            Self::NoSuchPage => "There is no such page.".to_owned(),
-            Self::NoSuchMethod => {
-                "This address does not accept this method; the header Allow has those that it accepts."
-                    .to_owned()
+            Self::Unanswerable(Unanswerable::CommitNotFound) => {
+                "No run of this project tested this commit or pull request.".to_owned()
             }
-            Self::ForeignForm => {
-                "The form was not sent by this site; open the sign-in page and try again.".to_owned()
+            Self::Unanswerable(Unanswerable::TestNotFound) => {
+                "No test has this name (and file, where a file was given).".to_owned()
             }
-            Self::FormInPlain => {
-                "Without TLS these pages work only on the machine of the server; open them with https, or there with http://localhost."
-                    .to_owned()
+            Self::Unanswerable(Unanswerable::AmbiguousTest(_)) => {
+                "Several tests have this name; choose one of these files.".to_owned()
             }
-            Self::LongForm => "The form is longer than 1,024 bytes.".to_owned(),
-            Self::SlowForm => "The form took longer than 10 seconds to arrive; send it again.".to_owned(),
-            Self::BrokenForm => "The form is incomplete; send it again.".to_owned(),
-            Self::ManyKeys { after_s } => {
-                format!("Too many unknown keys came from this address; try again in {after_s} s.")
-            }
-            Self::NoSignInBegun => {
-                "No sign-in was begun in this browser in the last 10 minutes; begin again.".to_owned()
-            }
-            Self::NotSignedIn => "The provider did not sign you in; begin again, or sign in with a read key.".to_owned(),
             Self::SignIn(SignInError::NoAccess) => {
                 "You have signed in, and your account opens no project here; ask the operator of this installation.".to_owned()
             }
             Self::SignIn(SignInError::Provider { .. }) => {
                 "The sign-in at the provider failed; try again later. The log of this server has the reason.".to_owned()
             }
-            Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
-            Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
-            Self::RunNotFound => "No run of this project has this id.".to_owned(),
-            Self::CommitNotFound => "No run of this project tested this commit or pull request.".to_owned(),
-            Self::TestNotFound => "No test has this name (and file, where a file was given).".to_owned(),
-            Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
-            Self::AmbiguousTest(_) => "Several tests have this name; choose one of these files.".to_owned(),
             Self::Encoding(_) | Self::Sealing(_) => "The server failed to answer; try again later.".to_owned(),
+            Self::SignedOut
+            | Self::NoSuchPage
+            | Self::NoSuchMethod
+            | Self::ForeignForm
+            | Self::FormInPlain
+            | Self::LongForm
+            | Self::SlowForm
+            | Self::BrokenForm
+            | Self::ManyKeys { .. }
+            | Self::NoSignInBegun
+            | Self::NotSignedIn
+            | Self::Unanswerable(_) => self.to_string(),
         }
     }
 

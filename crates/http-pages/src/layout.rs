@@ -24,9 +24,29 @@ pub(crate) enum Answer {
     Redirect(String),
 }
 
-impl From<Page> for Answer {
-    fn from(page: Page) -> Self {
-        Self::Page(Box::new(page))
+impl Answer {
+    /// A page of a project, whose name is the end of the title. `api` are paths and queries of the read API's routes with
+    /// the same data, below that of the project; the first has most of it.
+    pub(crate) fn of_project<A: AsRef<str>>(
+        tab: Tab,
+        heading: &str,
+        api: &[A],
+        body: Markup,
+        project: Project,
+    ) -> Self {
+        let api = api
+            .iter()
+            .map(|path| format!("/projects/{}{}", project.id, path.as_ref()));
+        Self::Page(Box::new(Page {
+            title: match heading {
+                "" => project.name.clone(),
+                heading => format!("{heading}, {}", project.name),
+            },
+            api: api.collect(),
+            project: Some(project),
+            tab,
+            body,
+        }))
     }
 }
 

@@ -32,7 +32,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 use assay_http::{
     AdmissionControl, Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences,
-    ReadReception, RequestId, SUCCESS, Tag, TimeLimits, observe,
+    ReadReception, RequestId, SUCCESS, Tag, TimeLimits, Unanswerable, observe,
 };
 use maud::html;
 
@@ -160,32 +160,22 @@ impl Front {
     /// Mounts the pages.
     pub fn configure(&self, config: &mut web::ServiceConfig) {
         for page_route in &PAGES {
-            let front = self.clone();
-            config.service(web::resource(page_route.path).to(move |request: HttpRequest| {
-                let front = front.clone();
-                async move {
-                    observe(&front.metrics, &request, async |id| {
-                        let answer = front.page(page_route, &request).await;
-                        front.outcome(page_route.path, answer, &request, id)
-                    })
-                    .await
-                }
-            }));
+            let path = page_route.path;
+            self.mount(config, path, path, async |front, request| {
+                front.page(page_route, request).await
+            });
         }
         for asset in [assets::style(), assets::script()] {
-            let front = self.clone();
-            config.service(web::resource(&*asset.path).to(move |request: HttpRequest| {
-                let front = front.clone();
-                async move {
-                    observe(&front.metrics, &request, async |id| {
-                        let answer = static_file(asset, &request);
-                        front.outcome("/assets", answer, &request, id)
-                    })
-                    .await
-                }
-            }));
+            self.mount(config, &asset.path, "/assets", async |_, request| {
+                static_file(asset, request)
+            });
         }
-        let (login, logout, other) = (self.clone(), self.clone(), self.clone());
+        let path = "/login/provider";
+        self.mount(config, path, path, Self::begin_at_provider);
+        let path = "/login/callback";
+        self.mount(config, path, path, Self::return_from_provider);
+        self.mount(config, "/logout", "/logout", Self::logout);
+        let (login, other) = (self.clone(), self.clone());
         config.service(
             web::resource("/login").to(move |request: HttpRequest, body: web::Payload| {
                 let front = login.clone();
@@ -204,36 +194,32 @@ impl Front {
                 }
             }),
         );
-        for route in ["/login/provider", "/login/callback"] {
-            let front = self.clone();
-            config.service(web::resource(route).to(move |request: HttpRequest| {
-                let front = front.clone();
-                async move {
-                    observe(&front.metrics, &request, async |id| {
-                        let answer = match route {
-                            "/login/provider" => front.begin_at_provider(&request).await,
-                            _ => front.return_from_provider(&request).await,
-                        };
-                        front.outcome(route, answer, &request, id)
-                    })
-                    .await
-                }
-            }));
-        }
-        config.service(web::resource("/logout").to(move |request: HttpRequest| {
-            let front = logout.clone();
-            async move {
-                observe(&front.metrics, &request, async |id| {
-                    front.outcome("/logout", front.logout(&request).await, &request, id)
-                })
-                .await
-            }
-        }));
         config.default_service(web::to(move |request: HttpRequest| {
             let front = other.clone();
             async move {
                 observe(&front.metrics, &request, async |id| {
                     front.outcome("(no page)", Err(FrontError::NoSuchPage), &request, id)
+                })
+                .await
+            }
+        }));
+    }
+
+    /// Mounts a path, whose requests count for `route`.
+    fn mount(
+        &self,
+        config: &mut web::ServiceConfig,
+        path: &str,
+        route: &'static str,
+        answer: impl AsyncFn(&Self, &HttpRequest) -> Result<HttpResponse, FrontError> + Copy + 'static,
+    ) {
+        let front = self.clone();
+        config.service(web::resource(path).to(move |request: HttpRequest| {
+            let front = front.clone();
+            async move {
+                observe(&front.metrics, &request, async |id| {
+                    let answered = answer(&front, &request).await;
+                    front.outcome(route, answered, &request, id)
                 })
                 .await
             }
@@ -269,7 +255,7 @@ impl Front {
             .iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let query = Pairs::of(request.query_string());
+        let query = Pairs::of_form(request.query_string());
         let front = self.clone();
         let rendering = move |grant: ReadGrant| -> Result<RenderedPage, FrontError> {
             if front.ended_sessions.is_session_ended(session_id)? {
@@ -357,7 +343,7 @@ impl Front {
         }
         let page = if error.is_refusal() {
             self.login_page(Some(&error.sentence()), next.as_deref())
-        } else if let FrontError::AmbiguousTest(files) = error {
+        } else if let FrontError::Unanswerable(Unanswerable::AmbiguousTest(files)) = error {
             layout::error(&error.sentence(), &pages::parts::candidates(request, files))
         } else {
             layout::error(&error.sentence(), &html! {})

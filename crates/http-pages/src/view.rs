@@ -1,7 +1,5 @@
 //! One request for a page by a signed-in user: the user, the parameters and the data sources.
 
-use std::str::FromStr;
-
 use assay_access::directory::ReadDirectory;
 use assay_answers::{links::PublicPages, test_list::JudgedTests};
 use assay_domain::{
@@ -10,12 +8,11 @@ use assay_domain::{
     period::{Days, Period},
     project::{Caller, NAME_CHARS, Project, ProjectEntry},
     store::{Snapshot, Store, StoreError, in_snapshot},
-    test::{FileSelector, TestLookup, TestSelector},
+    test::{FileSelector, TestSelector},
     timestamp::Timestamp,
-    vocabulary::UnknownWord,
 };
 use assay_flakiness::Diagnose;
-use assay_http::{BadPair, Pairs};
+use assay_http::{Pairs, Unanswerable};
 
 use crate::error::FrontError;
 
@@ -55,13 +52,12 @@ impl View<'_> {
         let id: ProjectId = self
             .part("project")
             .parse()
-            .map_err(|_| FrontError::ProjectNotFound)?;
+            .map_err(|_| Unanswerable::ProjectNotFound)?;
         if self.only.is_some_and(|only| !only.contains(&id)) {
-            return Err(FrontError::ProjectNotFound);
+            return Err(Unanswerable::ProjectNotFound.into());
         }
-        self.directory
-            .project(&self.caller, id, self.now)?
-            .ok_or(FrontError::ProjectNotFound)
+        let project = self.directory.project(&self.caller, id, self.now)?;
+        Ok(project.ok_or(Unanswerable::ProjectNotFound)?)
     }
 
     /// The projects that the caller may see.
@@ -71,66 +67,31 @@ impl View<'_> {
         Ok(projects)
     }
 
-    /// A parameter that may occur once. An empty value counts as absent, because forms send empty fields.
-    fn single(&self, name: &'static str) -> Result<Option<&str>, FrontError> {
+    /// A text of at most 200 characters.
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, Unanswerable> {
         self.query
-            .single(name)
-            .map_err(|BadPair { rule }| FrontError::BadParameter {
-                name,
-                rule: rule.to_owned(),
+            .parse(name, "must be 1 to 200 characters long", |text| {
+                (text.chars().count() <= NAME_CHARS).then(|| text.to_owned())
             })
     }
 
-    /// A parameter, parsed by `read`.
-    pub(crate) fn parse<T>(
-        &self,
-        name: &'static str,
-        rule: &str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, FrontError> {
-        match self.single(name)?.filter(|value| !value.is_empty()) {
-            None => Ok(None),
-            Some(value) => read(value).map(Some).ok_or_else(|| FrontError::BadParameter {
-                name,
-                rule: rule.to_owned(),
-            }),
-        }
-    }
-
-    /// A text of at most 200 characters.
-    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, FrontError> {
-        self.parse(name, "must be 1 to 200 characters long", |text| {
-            (text.chars().count() <= NAME_CHARS).then(|| text.to_owned())
-        })
-    }
-
-    /// A word from a closed set.
-    pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
-        &self,
-        name: &'static str,
-    ) -> Result<Option<T>, FrontError> {
-        match self.single(name)?.filter(|value| !value.is_empty()) {
-            None => Ok(None),
-            Some(word) => word.parse().map(Some).map_err(|UnknownWord { allowed }| {
-                let rule = format!("must be one of {}", allowed.join(", "));
-                FrontError::BadParameter { name, rule }
-            }),
-        }
-    }
-
     /// `page`: a whole number from 1.
-    pub(crate) fn page(&self) -> Result<u64, FrontError> {
-        let page = self.parse("page", "must be a whole number from 1", |page| {
-            page.parse().ok().filter(|page| *page >= 1)
-        })?;
+    pub(crate) fn page(&self) -> Result<u64, Unanswerable> {
+        let page = self
+            .query
+            .parse("page", "must be a whole number from 1", |page| {
+                page.parse().ok().filter(|page| *page >= 1)
+            })?;
         Ok(page.unwrap_or(1))
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
-    pub(crate) fn period(&self) -> Result<Period, FrontError> {
-        let days = self.parse("days", "must be one of 7, 30, 90 that the plan keeps", |days| {
-            Days::within(self.caller.plan, days.parse().ok()?)
-        })?;
+    pub(crate) fn period(&self) -> Result<Period, Unanswerable> {
+        let days = self
+            .query
+            .parse("days", "must be one of 7, 30, 90 that the plan keeps", |days| {
+                Days::within(self.caller.plan, days.parse().ok()?)
+            })?;
         let longest = Days::within(self.caller.plan, 30).unwrap_or(Days::Seven);
         Ok(Period::ending(self.now, days.unwrap_or(longest)))
     }
@@ -141,14 +102,14 @@ impl View<'_> {
     }
 
     /// The test in `name` and `file`.
-    pub(crate) fn test(&self) -> Result<TestSelector, FrontError> {
-        let name = self.single("name")?.unwrap_or_default();
+    pub(crate) fn test(&self) -> Result<TestSelector, Unanswerable> {
+        let name = self.query.single("name")?.unwrap_or_default();
         if name.chars().count() > TEST_NAME_CHARS {
-            return Err(FrontError::TestNotFound);
+            return Err(Unanswerable::TestNotFound);
         }
         Ok(TestSelector {
             name: name.to_owned(),
-            file: match self.single("file")? {
+            file: match self.query.single("file")? {
                 None => FileSelector::Any,
                 Some("") => FileSelector::Exactly(None),
                 Some(file) => FileSelector::Exactly(Some(file.to_owned())),
@@ -170,15 +131,6 @@ impl View<'_> {
             |history| self.engine.verdicts(history, self.now),
             self.now,
         )
-    }
-}
-
-/// The test of a look-up.
-pub(crate) fn single_test<T>(lookup: TestLookup<T>) -> Result<T, FrontError> {
-    match lookup {
-        TestLookup::Found(test) => Ok(test),
-        TestLookup::Missing => Err(FrontError::TestNotFound),
-        TestLookup::Ambiguous(files) => Err(FrontError::AmbiguousTest(files)),
     }
 }
 

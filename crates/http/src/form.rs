@@ -1,6 +1,11 @@
 //! Decodes percent-encoded text strictly: the result must be UTF-8 that can be stored.
 
+use std::str::FromStr;
+
+use assay_domain::vocabulary::UnknownWord;
 use percent_encoding::percent_decode;
+
+use crate::Unanswerable;
 
 /// Decodes a path segment. None if an escape is malformed, or the text is not UTF-8 or contains NUL.
 pub fn decode(raw: &str) -> Option<String> {
@@ -20,7 +25,10 @@ pub fn decode(raw: &str) -> Option<String> {
 }
 
 /// The pairs of a query in their order. `+` is a space, as in forms.
-pub struct Pairs(Vec<(String, Option<String>)>);
+pub struct Pairs {
+    pairs: Vec<(String, Option<String>)>,
+    is_of_form: bool,
+}
 
 impl Pairs {
     /// Parses a raw query. A value that cannot be decoded becomes none. A pair whose name cannot be decoded is dropped,
@@ -30,43 +38,81 @@ impl Pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode_form(name)?, decode_form(value)))
         });
-        Self(pairs.collect())
+        Self {
+            pairs: pairs.collect(),
+            is_of_form: false,
+        }
+    }
+
+    /// The pairs of a form, which sends empty fields: a parsed parameter without a value counts as absent.
+    pub fn of_form(raw: &str) -> Self {
+        Self {
+            is_of_form: true,
+            ..Self::of(raw)
+        }
     }
 
     /// The values of every pair of this name.
     pub fn values(&self, name: &str) -> impl Iterator<Item = Option<&str>> {
-        self.0
+        self.pairs
             .iter()
             .filter(move |(theirs, _)| theirs == name)
             .map(|(_, value)| value.as_deref())
     }
 
     /// The value of a parameter that may occur once.
-    pub fn single(&self, name: &str) -> Result<Option<&str>, BadPair> {
+    ///
+    /// # Errors
+    /// If it occurs more often, or cannot be decoded.
+    pub fn single(&self, name: &'static str) -> Result<Option<&str>, Unanswerable> {
         let mut values = self.values(name);
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
-            (Some(_), Some(_)) => Err(BadPair {
-                rule: "must be given once",
-            }),
-            (Some(None), None) => Err(BadPair {
-                rule: "must be percent-encoded UTF-8 without NUL",
-            }),
+            (Some(_), Some(_)) => Err(Unanswerable::bad(name, "must be given once")),
+            (Some(None), None) => Err(Unanswerable::bad(
+                name,
+                "must be percent-encoded UTF-8 without NUL",
+            )),
             (Some(Some(value)), None) => Ok(Some(value)),
         }
+    }
+
+    /// A parameter, parsed by `read`, which returns none for a value that breaks `rule`.
+    ///
+    /// # Errors
+    /// If it breaks the rule, or one of [`Self::single`].
+    pub fn parse<T>(
+        &self,
+        name: &'static str,
+        rule: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, Unanswerable> {
+        let value = self.single(name)?.filter(|value| !self.is_omitted(value));
+        value
+            .map(|value| read(value).ok_or_else(|| Unanswerable::bad(name, rule)))
+            .transpose()
+    }
+
+    /// A word from a closed set.
+    ///
+    /// # Errors
+    /// If it is another word, or breaks a rule of [`Self::single`].
+    pub fn word<T: FromStr<Err = UnknownWord>>(&self, name: &'static str) -> Result<Option<T>, Unanswerable> {
+        let word = self.single(name)?.filter(|word| !self.is_omitted(word));
+        let parsed = word.map(str::parse).transpose();
+        parsed.map_err(|UnknownWord { allowed }| {
+            Unanswerable::bad(name, &format!("must be one of {}", allowed.join(", ")))
+        })
+    }
+
+    fn is_omitted(&self, value: &str) -> bool {
+        self.is_of_form && value.is_empty()
     }
 
     /// The first value of this name that can be decoded.
     pub fn first(&self, name: &str) -> Option<&str> {
         self.values(name).flatten().next()
     }
-}
-
-/// Why a parameter that may occur once has no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadPair {
-    /// The rule that it breaks, as the end of a sentence that begins with its name.
-    pub rule: &'static str,
 }
 
 fn decode_form(raw: &str) -> Option<String> {

@@ -27,6 +27,7 @@ mod request_id;
 mod server;
 mod signals;
 mod tls;
+mod unanswerable;
 
 pub use self::{
     access_log::{RATE_LIMITED, SUCCESS},
@@ -38,7 +39,7 @@ pub use self::{
     connection::Answering,
     descriptors::room_for_connections,
     encoding::{Coding, Encoder},
-    form::{BadPair, Pairs, decode},
+    form::{Pairs, decode},
     held::{Bound, Held, Part},
     metrics::{GaugeGuard, HttpMetrics, Label, MetricsRegistry, ProjectMetrics, ReadMetrics, UploadMetrics},
     observe::{Outcome, observe, record_answer},
@@ -49,4 +50,5 @@ pub use self::{
     server::{Continue, Listener},
     signals::{Signals, hangups, ignore_hangups},
     tls::{Certificate, CertificateError, FileFault, Files},
+    unanswerable::{Unanswerable, single_test},
 };

@@ -1,36 +1,15 @@
 //! The operator's file `identity.toml`: providers at which people sign in, and what their claims permit.
 
-use std::{
-    fs::File,
-    io::Read as _,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use assay_outbound::{Allowed, checked_host};
+use assay_outbound::{Allowed, FileError, checked_host, read_file, read_secret_file};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Largest file, in bytes.
-const LARGEST_FILE: u64 = 256 << 10;
 /// Most providers.
 const MOST_PROVIDERS: usize = 20;
 /// Most projects of a person. They are in the session.
 const MOST_PROJECTS: usize = 50;
-
-/// Why the file is not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// A file cannot be read.
-    #[error("{0} cannot be read: {1}")]
-    Unreadable(PathBuf, std::io::Error),
-    /// Other users of the machine can read a secret.
-    #[error("{0} has a secret, and other users can read it; run `chmod 600 {0}`")]
-    Exposed(PathBuf),
-    /// Something in the file is wrong.
-    #[error("{0}:{1}: {2}")]
-    Invalid(PathBuf, usize, String),
-}
 
 /// The file's contents.
 #[derive(Default, Deserialize)]
@@ -87,33 +66,23 @@ impl IdentityFile {
     /// # Errors
     /// What is wrong, with the file and the line.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text = read(path)?;
-        let line = |start: usize| {
-            text.get(..start)
-                .map_or(1, |before| before.matches('\n').count() + 1)
-        };
-        let mut file: Self = toml::from_str(&text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            FileError::Invalid(path.to_owned(), line(start), error.message().to_owned())
-        })?;
+        let text = read_file(path)?;
+        let wrong = |start: usize, problem: &str| FileError::at(path, &text, start, problem);
+        let mut file: Self = toml::from_str(&text)
+            .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
         let allowed = Allowed::new(file.private_addresses.clone());
         if file.providers.len() > MOST_PROVIDERS {
             let problem = format!("there are more than {MOST_PROVIDERS} providers");
-            return Err(FileError::Invalid(path.to_owned(), 1, problem));
+            return Err(wrong(0, &problem));
         }
         for provider in &mut file.providers {
             let start = provider.span().start;
             let provider = provider.get_mut();
             provider
                 .check(&allowed)
-                .map_err(|problem| FileError::Invalid(path.to_owned(), line(start), problem))?;
+                .map_err(|problem| wrong(start, &problem))?;
             if let Some(secret) = &provider.client_secret_file {
-                let text = read(secret)?;
-                let mode = std::fs::metadata(secret).map(|data| data.permissions().mode());
-                if mode.is_ok_and(|mode| mode & 0o077 != 0) {
-                    return Err(FileError::Exposed(secret.clone()));
-                }
-                provider.client_secret = Some(text.trim().to_owned());
+                provider.client_secret = Some(read_secret_file(secret)?.trim().to_owned());
             }
         }
         Ok(file)
@@ -151,20 +120,6 @@ impl Provider {
             return Ok(());
         };
         Err(named(problem))
-    }
-}
-
-fn read(path: &Path) -> Result<String, FileError> {
-    let mut text = String::new();
-    let file = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
-    let length = file.map_err(|error| FileError::Unreadable(path.to_owned(), error))?;
-    match u64::try_from(length).is_ok_and(|length| length <= LARGEST_FILE) {
-        true => Ok(text),
-        false => Err(FileError::Invalid(
-            path.to_owned(),
-            1,
-            "it is larger than 256 KiB".to_owned(),
-        )),
     }
 }
 

@@ -9,7 +9,8 @@ mod keys;
 mod sign_in;
 mod verifier;
 
-pub use file::{Access, FileError, IdentityFile, Provider};
+pub use assay_outbound::FileError;
+pub use file::{Access, IdentityFile, Provider};
 pub use issuer::{Client, Discovered};
 pub use sign_in::Providers;
 pub use verifier::Verifier;

@@ -1,6 +1,8 @@
 //! The context of a run. Flags override CI's variables, and those override the report.
 
-use assay_domain::{recording::RunContext, revision::is_same_revision, run::CiProvider};
+use assay_domain::{
+    merge_queue::MergeQueue, recording::RunContext, revision::is_same_revision, run::CiProvider,
+};
 
 use crate::{
     choice::{Chooser, Origin},
@@ -64,6 +66,10 @@ pub(crate) fn resolve(
         "pull request",
         sources.map(|(from, source)| (from, source.pull_request_number)),
     );
+    // The branch of a merge queue names what it merges.
+    let queue = branch.as_deref().and_then(|branch| MergeQueue::of(branch, None));
+    let pull_request_number =
+        pull_request_number.or_else(|| queue.and_then(|queue| queue.pull_requests.last().copied()));
     let of_pull_request = sources.into_iter().filter(|(_, source)| {
         source.pull_request_number.is_none() || source.pull_request_number == pull_request_number
     });

@@ -79,6 +79,9 @@ fields! {
     RetriesAsAttempts "retriesAsAttempts" Parsed,
         "`true`: results of one name in a file are attempts of one test, for a tool whose retries the report does not mark.",
         "true";
+    CommandStatus "commandStatus" Parsed,
+        "The exit status of the test command, from 0 to 255. A failure that no result explains is an error of the run.",
+        "1";
     SkipCached "skipCached" Parsed,
         "`true`: files whose tests began more than 24 hours from the upload are left out. By default they get its time.",
         "true";

@@ -31,9 +31,13 @@ pub const fn action(action: Action) -> &'static str {
     }
 }
 
-/// The action for a run: a word for a chip, and a sentence.
-pub const fn gate(action: Action) -> (&'static str, &'static str) {
+/// The action for a run: a word for a chip, and a sentence. A run may not pass only because it may lack results.
+pub const fn gate(action: Action, only_lacks_results: bool) -> (&'static str, &'static str) {
     match action {
+        Action::Rerun if only_lacks_results => (
+            "Rerun",
+            "This branch most probably did not cause these failures, but the run may lack results, so it does not pass.",
+        ),
         Action::Pass => (
             "Pass",
             "This branch most probably did not cause these failures: continue.",

@@ -82,7 +82,7 @@ pub const CAUSES: [Term; 9] = [
     (
         "Bar beside a failure",
         "How probable each cause is, in the colours of the causes. Below it: how probably this branch broke the test. \
-         Unlikely is below 0.1, possible below 0.5, likely below 0.9.",
+         Unlikely is below 0.05, possible below 0.5, likely below 0.9.",
     ),
     (
         "Pass, rerun, block",

@@ -83,7 +83,7 @@ pub fn reason(error: &Error) -> String {
 }
 
 /// TLS with the authorities of this system, which include a company's own. Without any, no certificate is trusted.
-fn trusted_authorities() -> TlsConfig {
+pub fn trusted_authorities() -> TlsConfig {
     let certificates = rustls_native_certs::load_native_certs();
     let roots: Vec<_> = certificates
         .certs

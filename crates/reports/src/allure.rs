@@ -16,7 +16,7 @@ use crate::{
     json::{self, Shape},
     memory, outcome, paths,
     report::{Format, ReadError, Report, ReportedTest},
-    text, time,
+    text,
 };
 
 /// Reads the report of one attempt, and the key that the attempts of its test share.
@@ -118,11 +118,10 @@ struct NameAndValue {
 
 impl TestResult {
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let started_at = self.start.and_then(time::from_epoch);
-        let stopped_at = self.stop.and_then(time::from_epoch);
+        let (started_at, stopped_at) = (self.start.time(), self.stop.time());
         let duration = started_at
             .zip(stopped_at)
-            .map(|(start, stop)| stop.since_ms(start).max(0));
+            .and_then(|(start, stop)| u64::try_from(stop.since_ms(start).max(0)).ok());
         let details = self.status_details.as_ref();
         let message = details.and_then(|details| details.message.as_deref());
         let trace = details.and_then(|details| details.trace.as_deref());
@@ -138,12 +137,10 @@ impl TestResult {
                     (AttemptStatus::Failed, vec![failure::error_saying(MISSING_ERROR)])
                 }
                 AttemptStatus::Failed => (failure::status(&errors), errors),
-                AttemptStatus::TimedOut => (AttemptStatus::TimedOut, errors),
-                AttemptStatus::Interrupted => (AttemptStatus::Interrupted, errors),
+                status @ (AttemptStatus::TimedOut | AttemptStatus::Interrupted) => (status, errors),
                 status @ (AttemptStatus::Passed | AttemptStatus::Skipped) => (status, Vec::new()),
             },
         };
-        let duration = duration.and_then(|ms| u64::try_from(ms).ok());
         let mut attempt = failure::as_reported(status, errors, duration, started_at)
             .skipped_because(message.and_then(text::skip_reason));
         attempt.browser = self.parameter("Project").and_then(text::title);
@@ -161,11 +158,7 @@ impl TestResult {
     /// The test's name. It equals the name in the framework's own report if Allure has its parts.
     fn test(&self, input: &Input<'_>) -> LocatedTest {
         let file_and_titles = self.file_and_titles();
-        let title = self
-            .name
-            .as_deref()
-            .or(self.full_name.as_deref())
-            .unwrap_or_default();
+        let title = self.name.as_deref().unwrap_or(self.full_name.or_empty());
         let file = file_and_titles.file.as_deref();
         let project = self.parameter("Project");
         let parts = project
@@ -227,7 +220,7 @@ impl TestResult {
         if let Some(at) = path.iter().position(|part| is_source_file(part)) {
             let whole = path.get(..=at).unwrap_or_default().join("/");
             let inner = path.get(1..=at).unwrap_or_default().join("/");
-            let full = self.full_name.as_deref().unwrap_or_default();
+            let full = self.full_name.or_empty();
             let is_below_package =
                 !inner.is_empty() && (full.starts_with(&inner) || full.contains(&format!(":{inner}")));
             let titles = path.get(at + 1..).unwrap_or_default().to_vec();

@@ -13,6 +13,7 @@ use crate::{
     limits, memory,
     report::{ReportedTest, outcome},
     retries::failed,
+    text,
 };
 
 /// A test with the file that was found for it in the checkout.
@@ -25,21 +26,23 @@ pub(crate) struct LocatedTest {
 
 impl LocatedTest {
     /// A test whose report has no file. The class is looked up in the checkout.
-    pub(crate) fn of_class(input: &Input<'_>, class: &str, name: String) -> Self {
+    pub(crate) fn of_class<'p>(
+        input: &Input<'_>,
+        class: &str,
+        parts: impl IntoIterator<Item = &'p str>,
+    ) -> Self {
         let known_file = input.known_files.and_then(|files| files.of_dotted(class));
         Self {
-            test: without_file(name),
+            test: named(parts, None),
             found_file: known_file.map(str::to_owned),
         }
     }
 }
 
-/// A test whose report has no file.
-pub(crate) const fn without_file(name: String) -> TestName {
-    TestName {
-        name,
-        file_path: None,
-    }
+/// A test by the parts of its name and its file.
+pub(crate) fn named<'p>(parts: impl IntoIterator<Item = &'p str>, file_path: Option<String>) -> TestName {
+    let name = text::joined(parts);
+    TestName { name, file_path }
 }
 
 impl From<TestName> for LocatedTest {
@@ -181,7 +184,7 @@ impl Collector {
     pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
         let tests = (0..).zip(self.tests).map(|(index, (test, first))| {
             let mut attempts = match self.more.remove(&index) {
-                Some(more) => in_order(first, more.all),
+                Some(more) => in_order([first].into_iter().chain(more.all).collect()),
                 None => Executions::from(first),
             };
             attempts.keep_last(limits::ATTEMPTS);
@@ -241,10 +244,9 @@ fn keep_newest(attempts: &mut Vec<Attempt>) {
     }
 }
 
-/// All executions. Those of one outcome are ordered by their start, or by their order in the report if it has no
+/// All executions, the worst one last. Those of one outcome are ordered by their start, or as they were if they have no
 /// starts.
-fn in_order(first: Vec<Attempt>, more: Vec<Vec<Attempt>>) -> Executions<Attempt> {
-    let mut all: Vec<Vec<Attempt>> = [first].into_iter().chain(more).collect();
+pub(crate) fn in_order(mut all: Vec<Vec<Attempt>>) -> Executions<Attempt> {
     sort(&mut all);
     let mut executions = Executions::with_capacity(all.iter().map(Vec::len).sum());
     for execution in all {

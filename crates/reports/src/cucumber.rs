@@ -28,26 +28,22 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     {
         features.pop();
         if features.is_empty() {
-            let problem = "the file ends here before the feature's name and path, expected more JSON; its writer was stopped";
-            return Err(input.broken(line, shape.format, problem));
+            return Err(input.broken(line, shape.format, CUT_BEFORE_NAME));
         }
     }
     let mut report = Report::empty(Format::Cucumber);
     let mut tests = Collector::default();
     for feature in &features {
         for (test, attempts) in feature.executions(input) {
-            for attempt in &attempts {
-                report.widen(attempt.started_at, attempt.duration_ms);
-            }
             let results = attempts.into_iter().map(|attempt| vec![attempt]).collect();
             for attempts in retries::of_sequence(results) {
                 tests.add(test.clone(), attempts);
             }
         }
     }
-    report.tests = tests.finish();
+    report.take_tests(tests);
     for feature in &features {
-        let word = feature.status.as_deref().unwrap_or_default();
+        let word = feature.status.or_empty();
         let failed = outcome::status(outcome::CUCUMBER, word).is_some_and(AttemptStatus::is_failure);
         report.check_summary(input.name, failed, word);
     }
@@ -59,9 +55,13 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             input.name
         ));
     }
-    report.mark_cut_off(parsed.cut_at);
+    report.mark_cut_off(input.name, parsed.cut_at);
     Ok((report, parsed.another_at))
 }
+
+/// The problem of a file that is cut off where a scenario would be another test.
+pub(crate) const CUT_BEFORE_NAME: &str =
+    "the file ends here before the feature's name and path, expected more JSON; its writer was stopped";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -154,10 +154,8 @@ impl Feature {
         } else {
             Tool::Cucumber
         };
-        let (file_path, found_file) = feature_file(input, self.file());
-        let outer_bytes = self.name.as_deref().map_or(0, str::len)
-            + file_path.as_deref().map_or(0, str::len)
-            + found_file.as_deref().map_or(0, str::len);
+        let file = FeatureFile::of(input, self.file());
+        let outer_bytes = self.name.or_empty().len() + file.bytes();
         let mut executions: Vec<(LocatedTest, Vec<Attempt>)> = Vec::new();
         let mut background: &[Step] = &[];
         let mut last: Option<(&str, Option<u32>)> = None;
@@ -173,7 +171,7 @@ impl Feature {
                 break;
             }
             let attempt = element.attempt(input, tool, std::mem::take(&mut background));
-            let id = element.id.as_deref().unwrap_or_default();
+            let id = element.id.or_empty();
             // Ruby and behave write every attempt of a scenario, one after the other, until one passes.
             let line = element.line();
             let may_retry = tool == Tool::Behave || element.is_of_ruby();
@@ -187,21 +185,14 @@ impl Feature {
             last = Some((id, line));
             let (table, example) = element.example().unwrap_or_default();
             let name = numbered(self.name_of(element), table, example);
-            let test = LocatedTest {
-                test: TestName {
-                    name,
-                    file_path: file_path.clone(),
-                },
-                found_file: found_file.clone(),
-            };
-            executions.push((test, vec![attempt]));
+            executions.push((file.test(name), vec![attempt]));
         }
         executions
     }
 
     /// The address of the feature file.
     fn file(&self) -> &str {
-        let location = self.location.as_deref().unwrap_or_default();
+        let location = self.location.or_empty();
         self.uri
             .as_deref()
             .unwrap_or_else(|| split_line(location).map_or(location, |(file, _)| file))
@@ -209,10 +200,7 @@ impl Feature {
 
     /// Feature > rule > scenario. Only the ids contain the rule.
     fn name_of(&self, element: &Element) -> String {
-        let (feature, scenario) = (
-            self.name.as_deref().unwrap_or_default(),
-            element.name.as_deref().unwrap_or_default(),
-        );
+        let (feature, scenario) = (self.name.or_empty(), element.name.or_empty());
         let rule = self
             .id
             .as_deref()
@@ -228,21 +216,56 @@ fn slug(name: &str) -> String {
     name.to_lowercase().replace(' ', "-")
 }
 
-/// The file of a feature's address: `classpath:shop/orders.feature`, `file:src/test/orders.feature`, or a path.
-///
-/// Of a path on the class path, the second one is the file that was found in the checkout.
-pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> (Option<String>, Option<String>) {
-    let uri = uri.trim();
-    if let Some(path) = uri.strip_prefix("classpath:") {
-        let known_file = input.known_files.and_then(|files| files.of_path(path));
-        return (Some(input.stored_path(path)), known_file.map(str::to_owned));
+/// The file of a feature.
+#[derive(Debug, Default)]
+pub(crate) struct FeatureFile {
+    /// As the report has it.
+    pub(crate) path: Option<String>,
+    /// The file of the checkout that was found for a path on the class path.
+    pub(crate) found: Option<String>,
+}
+
+impl FeatureFile {
+    /// The file of an address: `classpath:shop/orders.feature`, `file:src/test/orders.feature`, or a path.
+    pub(crate) fn of(input: &Input<'_>, uri: &str) -> Self {
+        let uri = uri.trim();
+        if let Some(path) = uri.strip_prefix("classpath:") {
+            let known_file = input.known_files.and_then(|files| files.of_path(path));
+            return Self {
+                path: Some(input.stored_path(path)),
+                found: known_file.map(str::to_owned),
+            };
+        }
+        // Java's `file:src/test/…` is not a valid address.
+        let path = match uri.strip_prefix("file:") {
+            Some(path) if !path.starts_with('/') => path,
+            _ => uri,
+        };
+        Self {
+            path: input.stored_file(path),
+            found: None,
+        }
     }
-    // Java's `file:src/test/…` is not a valid address.
-    let path = match uri.strip_prefix("file:") {
-        Some(path) if !path.starts_with('/') => path,
-        _ => uri,
-    };
-    (input.stored_file(path), None)
+
+    /// The bytes that each test of the feature copies.
+    pub(crate) fn bytes(&self) -> usize {
+        [&self.path, &self.found]
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .sum()
+    }
+
+    /// A test in the file.
+    pub(crate) fn test(&self, name: String) -> LocatedTest {
+        LocatedTest {
+            test: TestName {
+                name,
+                file_path: self.path.clone(),
+            },
+            found_file: self.found.clone(),
+        }
+    }
 }
 
 /// The name of an example of an outline. Examples share the outline's name unless it contains a value. Their number in
@@ -291,7 +314,7 @@ impl Element {
     /// outline's name in the id.
     fn example(&self) -> Option<(&str, u32)> {
         let (outline, table, row) = self.row()?;
-        let name = slug(self.name.as_deref().unwrap_or_default());
+        let name = slug(self.name.or_empty());
         outline.ends_with(&format!(";{name}")).then_some((table, row - 1))
     }
 
@@ -312,7 +335,7 @@ impl Element {
     /// The status of a scenario. For Cucumber it is that of its steps and hooks; a step without a result is unknown.
     fn status(&self, input: &Input<'_>, tool: Tool, steps: &[&Step]) -> AttemptStatus {
         if tool == Tool::Behave {
-            return input.status(outcome::CUCUMBER, self.status.as_deref().unwrap_or_default());
+            return input.status(outcome::CUCUMBER, self.status.or_empty());
         }
         let mut unknown = None;
         let mut status = AttemptStatus::Passed;
@@ -345,18 +368,11 @@ impl Element {
             outcome::status(outcome::CUCUMBER, outcome.status()) == Some(AttemptStatus::Skipped)
         };
         let reason = outcomes.iter().find_map(|outcome| {
-            let message = outcome.error_message.as_deref()?;
+            let message = outcome.error_message()?;
             is_skipped(outcome).then(|| text::skip_reason(message))?
         });
-        failure::attempt(
-            status,
-            errors,
-            duration.and_then(time::duration_ms),
-            self.start_timestamp
-                .as_deref()
-                .and_then(|start| input.time(start)),
-        )
-        .skipped_because(reason)
+        let start = input.time(self.start_timestamp.or_empty());
+        failure::attempt(status, errors, duration.and_then(time::duration_ms), start).skipped_because(reason)
     }
 }
 
@@ -369,19 +385,17 @@ impl Step {
 
     fn errors<'s>(&'s self, input: &'s Input<'_>) -> impl Iterator<Item = ErrorDetail> + 's {
         self.outcomes().filter_map(|outcome| {
-            let step = || {
-                let keyword = self.keyword.as_deref().unwrap_or_default();
-                format!("{keyword}{}", self.name.as_deref().unwrap_or_default())
-            };
+            let step = || format!("{}{}", self.keyword.or_empty(), self.name.or_empty());
+            let failed = outcome::status(outcome::CUCUMBER, outcome.status());
             match outcome.status() {
-                "failed" | "error" | "hook_error" | "cleanup_error" => {
-                    input.error_of_stack(outcome.error_message.as_deref().unwrap_or_default(), None)
-                }
                 "undefined" => input.error(Some(&format!("Undefined step: {}", step())), None, None),
                 "ambiguous" => {
-                    let message = outcome.error_message.as_deref();
+                    let message = outcome.error_message();
                     let bare = format!("Ambiguous step: {}", step());
                     input.error(Some(message.unwrap_or(&bare)), None, None)
+                }
+                _ if failed.is_some_and(AttemptStatus::is_failure) => {
+                    input.error_of_stack(outcome.error_message().unwrap_or_default(), None)
                 }
                 _ => None,
             }
@@ -390,7 +404,11 @@ impl Step {
 }
 
 impl Outcome {
+    fn error_message(&self) -> Option<&str> {
+        self.error_message.0.0.as_deref()
+    }
+
     fn status(&self) -> &str {
-        self.status.as_deref().unwrap_or_default()
+        self.status.or_empty()
     }
 }

@@ -28,7 +28,6 @@ pub(crate) struct Run {
     groups: HashMap<u64, String>,
     running: HashMap<u64, Test>,
     tests: Collector,
-    errors: Vec<ErrorDetail>,
     success: Option<bool>,
 }
 
@@ -96,11 +95,12 @@ struct Metadata {
 }
 
 impl Events for Run {
-    type Event = Event;
+    type Event<'e> = Event;
 
-    const FORMAT: &'static str = "dart test JSON";
+    const FORMAT: Format = Format::Dart;
+    const NAME: &'static str = "dart test JSON";
 
-    fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
+    fn event(&mut self, input: &Input<'_>, report: &mut Report, event: Event) -> bool {
         let test_id = event.test_id.and_then(id);
         match event.kind.as_deref() {
             Some("suite") => {
@@ -126,12 +126,7 @@ impl Events for Run {
                 }
             }
             // The runner announces a retry before it starts it.
-            Some("print")
-                if event
-                    .message
-                    .as_deref()
-                    .is_some_and(|text| text.starts_with("Retry: ")) =>
-            {
+            Some("print") if event.message.or_empty().starts_with("Retry: ") => {
                 if let Some(test) = test_id.and_then(|id| self.running.get_mut(&id))
                     && test.attempts.len() < limits::ATTEMPTS
                 {
@@ -143,7 +138,7 @@ impl Events for Run {
             Some("testDone") => {
                 let test = test_id.and_then(|id| self.running.remove(&id));
                 if let Some(test) = test {
-                    self.finish_test(input, test, &event);
+                    self.finish_test(input, report, test, &event);
                 }
             }
             Some("done") => self.success = event.success.or(Some(false)),
@@ -157,27 +152,24 @@ impl Events for Run {
         self.tests.len().max(self.running.len())
     }
 
-    fn finish(mut self, input: &Input<'_>) -> Report {
-        let mut report = Report::empty(Format::Dart);
+    fn finish(mut self, input: &Input<'_>, report: &mut Report) {
         let mut running: Vec<(u64, Test)> = std::mem::take(&mut self.running).into_iter().collect();
         running.sort_unstable_by_key(|(id, _)| *id);
         for (_, test) in running.into_iter().filter(|(_, test)| !test.is_loading()) {
             let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
             self.add(input, test, attempt);
         }
-        report.tests = self.tests.finish();
-        report.errors = self.errors;
+        report.take_tests(self.tests);
         match self.success {
             None => report.state = RunState::Interrupted,
             Some(success) => report.check_summary(input.name, !success, "success: false"),
         }
-        report
     }
 }
 
 impl Run {
-    fn finish_test(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
-        let reported = input.status(outcome::OTHERS, done.result.as_deref().unwrap_or_default());
+    fn finish_test(&mut self, input: &Input<'_>, report: &mut Report, mut test: Test, done: &Event) {
+        let reported = input.status(outcome::OTHERS, done.result.or_empty());
         let status = if reported == AttemptStatus::Passed && done.skipped == Some(true) {
             AttemptStatus::Skipped
         } else {
@@ -191,7 +183,7 @@ impl Run {
         };
         if done.hidden == Some(true) || test.is_loading() || kind.is_some() {
             // An entry that is not a test counts only if it failed.
-            if status.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
+            if status.is_failure() && report.errors.len() < limits::REPORT_ERRORS {
                 let errors = std::mem::take(&mut test.errors);
                 if let Some(kind) = kind {
                     let attempt = failure::attempt(status, errors.clone(), None, None);
@@ -207,7 +199,7 @@ impl Run {
                     self.add(input, named, attempt);
                 }
                 let errors = errors.into_iter().map(|error| failure::error_of(&name, error));
-                self.errors.extend(errors);
+                report.errors.extend(errors);
             }
             return;
         }
@@ -216,7 +208,7 @@ impl Run {
             .zip(*done.time)
             .map(|(began_ms, end_ms)| end_ms - began_ms);
         let errors = std::mem::take(&mut test.errors);
-        let reason = test.metadata.skip_reason.as_deref().and_then(text::skip_reason);
+        let reason = text::skip_reason(test.metadata.skip_reason.or_empty());
         let attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None)
             .skipped_because(reason);
         self.add(input, test, attempt);
@@ -224,12 +216,10 @@ impl Run {
 
     fn add(&mut self, input: &Input<'_>, test: Test, last: Attempt) {
         let suite = test.suite_id.and_then(id).and_then(|id| self.suites.get(&id));
-        let platform = suite
-            .and_then(|suite| suite.platform.as_deref())
-            .unwrap_or_default();
+        let platform = suite.map_or("", |suite| suite.platform.or_empty());
         // Tests run on `vm` unless another platform is chosen.
         let browser = if platform == "vm" { "" } else { platform };
-        let path = suite.and_then(|suite| suite.path.as_deref()).unwrap_or_default();
+        let path = suite.map_or("", |suite| suite.path.or_empty());
         let browser_bytes = browser.len().saturating_mul(1 + test.attempts.len());
         let groups_bytes = self.groups_of(&test).map(str::len).sum::<usize>();
         if !memory::charge(browser_bytes.saturating_add(groups_bytes + path.len())) {
@@ -258,7 +248,7 @@ impl Run {
 
     /// Platform > groups > test. Every name begins with the name of the group around it.
     fn name_of(&self, test: &Test, browser: &str) -> String {
-        let full = test.name.as_deref().unwrap_or_default();
+        let full = test.name.or_empty();
         let mut parts = vec![browser];
         let mut outer_name = "";
         for group in self.groups_of(test) {
@@ -273,11 +263,7 @@ impl Run {
 impl Test {
     /// The runner reports the loading of a file as a test.
     fn is_loading(&self) -> bool {
-        self.group_ids.is_empty()
-            && self
-                .name
-                .as_deref()
-                .is_some_and(|name| name.starts_with("loading "))
+        self.group_ids.is_empty() && self.name.or_empty().starts_with("loading ")
     }
 }
 

@@ -95,10 +95,9 @@ impl UnpackedBytes {
                 remaining.checked_sub(bytes)
             })
             .map(|_| ())
-            .map_err(|_| ReadError::TooLarge {
-                file: file.name.clone(),
-                what: whole_import::BYTES,
-                limit: format!("{} MiB", self.limit >> 20),
+            .map_err(|_| {
+                let limit = format!("{} MiB", self.limit >> 20);
+                ReadError::too_large(&file.name, whole_import::BYTES, limit)
             })
     }
 }
@@ -118,10 +117,9 @@ pub(crate) fn beginning(bytes: &[u8], max_bytes: usize) -> String {
 }
 
 fn unpack<'a>(file: &'a SourceFile, unpacked_bytes: &UnpackedBytes) -> Result<Cow<'a, [u8]>, ReadError> {
-    let too_large = || ReadError::TooLarge {
-        file: file.name.clone(),
-        what: "the file",
-        limit: format!("{} MiB", limits::FILE_BYTES >> 20),
+    let too_large = || {
+        let limit = format!("{} MiB", limits::FILE_BYTES >> 20);
+        ReadError::too_large(&file.name, "the file", limit)
     };
     let Some((mut archive, format)) = archive(&file.bytes) else {
         if file.bytes.len() > limits::FILE_BYTES {

@@ -3,121 +3,79 @@
 
 use self::FailureStatus::{Also, Counted};
 
-/// A report format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
+/// Defines the formats from one table: each with what it is, its name on the command line, what it is for people, its rank,
+/// and what else differs.
+macro_rules! formats {
+    ($($(#[$doc:meta])+ $format:ident = $row:expr,)+) => {
+        /// A report format.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Format {
+            $($(#[$doc])+ $format,)+
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: &'static [Self] = &[$(Self::$format),+];
+
+            const fn row(self) -> Row {
+                match self {
+                    $(Self::$format => $row,)+
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// Playwright's JSON reporter.
-    Playwright,
+    Playwright = row("playwright", "Playwright JSON", 0),
     /// JUnit XML in all its dialects.
-    Junit,
+    Junit = row("junit", "JUnit XML of every dialect", 9).of_classes().without_marks().also(&[NEXTEST]),
     /// CTRF (Common Test Report Format).
-    Ctrf,
+    Ctrf = row("ctrf", "CTRF (Common Test Report Format)", 1).without_marks(),
     /// Jest's and Vitest's JSON.
-    Jest,
+    Jest = row("jest", "Jest or Vitest JSON", 3),
     /// `go test -json`.
-    Go,
+    Go = row("go", "`go test -json`", 4),
     /// Visual Studio test results.
-    Trx,
+    Trx = row("trx", "TRX (Visual Studio test results)", 5).of_classes().without_marks(),
     /// A folder of Allure results.
-    Allure,
+    Allure = row("allure", "an Allure results folder", 2),
     /// TestNG's own results.
-    Testng,
+    Testng = row("testng", "TestNG results", 6).of_classes(),
     /// Cucumber's JSON.
-    Cucumber,
+    Cucumber = row("cucumber", "Cucumber JSON", 7).of_classes(),
     /// Robot Framework's `output.xml`.
-    Robot,
+    Robot = row("robot", "Robot Framework's output.xml", 7).counted(250),
     /// Mocha's JSON.
-    Mocha,
+    Mocha = row("mocha", "Mocha JSON", 8).counted(255),
     /// mochawesome's JSON.
-    Mochawesome,
+    Mochawesome = row("mochawesome", "mochawesome JSON", 8).counted(255),
     /// Karate's files of features, and its summary.
-    Karate,
+    Karate = row("karate", "Karate's features or their summary", 10).of_classes(),
     /// NUnit's XML, versions 2 and 3.
-    Nunit,
+    Nunit = row("nunit", "NUnit XML (versions 2 and 3)", 5).of_classes().without_marks(),
     /// xUnit.net's XML.
-    Xunit,
+    Xunit = row("xunit", "xUnit.net XML", 5).of_classes().without_marks(),
     /// pytest-json-report's JSON.
-    PytestJson,
+    PytestJson = row("pytest-json", "pytest-json-report", 8),
     /// RSpec's JSON.
-    Rspec,
+    Rspec = row("rspec", "RSpec JSON", 8),
     /// The Test Anything Protocol.
-    Tap,
+    Tap = row("tap", "TAP (Test Anything Protocol)", 10).counted(255),
     /// The events of `dart test` and `flutter test`.
-    Dart,
+    Dart = row("dart", "events of dart test and flutter test", 6),
     /// The events of Rust's libtest.
-    Libtest,
+    Libtest = row("libtest", "events of Rust's libtest", 6).also(&[NEXTEST, 101]),
     /// CTest's `Test.xml`.
-    Ctest,
+    Ctest = row("ctest", "CTest's Test.xml", 7).also(&[8]),
     /// Catch2's XML.
-    Catch2,
+    Catch2 = row("catch2", "Catch2 XML", 7).also(&[42]),
     /// The events of Swift Testing.
-    Swift,
+    Swift = row("swift", "events of Swift Testing", 6).without_marks(),
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: &'static [Self] = &[
-        Self::Playwright,
-        Self::Junit,
-        Self::Ctrf,
-        Self::Jest,
-        Self::Go,
-        Self::Trx,
-        Self::Allure,
-        Self::Testng,
-        Self::Cucumber,
-        Self::Robot,
-        Self::Mocha,
-        Self::Mochawesome,
-        Self::Karate,
-        Self::Nunit,
-        Self::Xunit,
-        Self::PytestJson,
-        Self::Rspec,
-        Self::Tap,
-        Self::Dart,
-        Self::Libtest,
-        Self::Ctest,
-        Self::Catch2,
-        Self::Swift,
-    ];
-
-    /// The format's row: its name on the command line, what it is, its rank, and what else differs.
-    const fn row(self) -> Row {
-        match self {
-            Self::Playwright => row("playwright", "Playwright JSON", 0),
-            Self::Junit => row("junit", "JUnit XML of every dialect", 9)
-                .of_classes()
-                .without_marks()
-                .also(&[NEXTEST]),
-            Self::Ctrf => row("ctrf", "CTRF (Common Test Report Format)", 1).without_marks(),
-            Self::Jest => row("jest", "Jest or Vitest JSON", 3),
-            Self::Go => row("go", "`go test -json`", 4),
-            Self::Trx => row("trx", "TRX (Visual Studio test results)", 5)
-                .of_classes()
-                .without_marks(),
-            Self::Allure => row("allure", "an Allure results folder", 2),
-            Self::Testng => row("testng", "TestNG results", 6).of_classes(),
-            Self::Cucumber => row("cucumber", "Cucumber JSON", 7).of_classes(),
-            Self::Robot => row("robot", "Robot Framework's output.xml", 7).counted(250),
-            Self::Mocha => row("mocha", "Mocha JSON", 8).counted(255),
-            Self::Mochawesome => row("mochawesome", "mochawesome JSON", 8).counted(255),
-            Self::Karate => row("karate", "Karate's features or their summary", 10).of_classes(),
-            Self::Nunit => row("nunit", "NUnit XML (versions 2 and 3)", 5)
-                .of_classes()
-                .without_marks(),
-            Self::Xunit => row("xunit", "xUnit.net XML", 5).of_classes().without_marks(),
-            Self::PytestJson => row("pytest-json", "pytest-json-report", 8),
-            Self::Rspec => row("rspec", "RSpec JSON", 8),
-            Self::Tap => row("tap", "TAP (Test Anything Protocol)", 10).counted(255),
-            Self::Dart => row("dart", "events of dart test and flutter test", 6),
-            Self::Libtest => row("libtest", "events of Rust's libtest", 6).also(&[NEXTEST, 101]),
-            Self::Ctest => row("ctest", "CTest's Test.xml", 7).also(&[8]),
-            Self::Catch2 => row("catch2", "Catch2 XML", 7).also(&[42]),
-            Self::Swift => row("swift", "events of Swift Testing", 6).without_marks(),
-        }
-    }
-
     /// The format's name on the command line.
     pub const fn as_str(self) -> &'static str {
         self.row().name

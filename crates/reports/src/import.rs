@@ -15,6 +15,7 @@ use crate::{
     builds,
     decode::{self, UnpackedBytes},
     detect, duplicates,
+    failure::error_saying,
     files::KnownFiles,
     input::Input,
     karate, limits,
@@ -49,6 +50,8 @@ pub struct Options<'a> {
     pub are_new: bool,
     /// Whether files that are older or newer than that are left out.
     pub skips_cached: bool,
+    /// The exit status of the command that wrote the reports, if it is known. A failure that no result shows is an error.
+    pub command_status: Option<u8>,
     /// The memory for the reading and its result. If absent, it is bounded by the limits of reports only.
     pub memory: Option<&'a Arc<dyn Memory>>,
     /// Bytes of all files and of what the archives among them unpack to. If absent, the limit is 1 GiB.
@@ -62,13 +65,37 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// The error of the first file that is too large, broken or of no known format. A file that is cut off is no error if
-/// it has a complete test. The report is then marked as interrupted.
+/// it has a complete test. The report is then marked as interrupted. An empty file beside others is an error of the run.
 pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
-    let mut pieces = all_readable(files.as_ref(), options)?;
+    let files = files.as_ref();
+    let (mut pieces, unread) = read_all(files, options);
+    let empty: Vec<&str> = files
+        .iter()
+        .filter(|file| file.bytes.is_empty())
+        .map(|file| &*file.name)
+        .collect();
+    let mut unread = unread.into_iter();
+    let refused = match pieces.is_empty() {
+        true => unread.next(),
+        false => unread.find(|error| !empty.contains(&error.file())),
+    };
+    if let Some(error) = refused {
+        return Err(error);
+    }
     if let Some(now) = options.clocks.now.filter(|_| options.are_new) {
         zone::drop_far(&mut pieces, now, options.skips_cached);
     }
-    merge(pieces)
+    let formats: Vec<Format> = pieces.iter().map(|piece| piece.report.format).collect();
+    let mut report = merge(pieces)?;
+    report.errors.extend(empty.into_iter().map(|file| {
+        error_saying(format!(
+            "{file}: the report is empty or was not written. Its reporter crashed or never ran."
+        ))
+    }));
+    if let Some(status) = options.command_status {
+        report.add_command_error(status, &formats);
+    }
+    Ok(report)
 }
 
 /// The readable part of an import.
@@ -265,11 +292,11 @@ impl<'a> Budget<'a> {
         if so_far.saturating_add(tests) <= limits::TESTS_OF_FILES {
             return Ok(());
         }
-        Err(ReadError::TooLarge {
-            file: file.name.clone(),
-            what: whole_import::TESTS,
-            limit: limits::TESTS_OF_FILES.to_string(),
-        })
+        Err(ReadError::too_large(
+            &file.name,
+            whole_import::TESTS,
+            limits::TESTS_OF_FILES,
+        ))
     }
 }
 
@@ -348,11 +375,8 @@ fn read_pieces(
         });
         match next_report {
             Some(_) if pieces.len() >= limits::DOCUMENTS => {
-                return Err(ReadError::TooLarge {
-                    file: file.name.clone(),
-                    what: "the number of reports in one file",
-                    limit: limits::DOCUMENTS.to_string(),
-                });
+                let what = "the number of reports in one file";
+                return Err(ReadError::too_large(&file.name, what, limits::DOCUMENTS));
             }
             Some(at) => input = input.rest_from(at),
             None => break,

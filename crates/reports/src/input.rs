@@ -81,10 +81,7 @@ impl<'a> Input<'a> {
         if tests <= limits::TESTS {
             return Ok(());
         }
-        Err(ReadError::TooLarge {
-            file: self.name.to_owned(),
-            what: "the number of tests",
-            limit: format!("{} (line {})", limits::TESTS, line()),
-        })
+        let limit = format!("{} (line {})", limits::TESTS, line());
+        Err(ReadError::too_large(self.name, "the number of tests", limit))
     }
 }

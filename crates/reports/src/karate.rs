@@ -1,19 +1,18 @@
 //! Karate's own reports: one file per feature (`*.karate-json.txt`), and a summary of all features.
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 use serde::Deserialize;
 
 use crate::{
-    collect::{Collector, LocatedTest},
-    cucumber, failure,
+    collect::Collector,
+    cucumber::{self, FeatureFile},
+    failure,
     input::Input,
     json::{self, Shape},
+    location::at_line,
     memory, outcome,
     report::{Format, ReadError, Report},
-    text, time,
+    text,
 };
 
 /// The file name suffix of a feature's report.
@@ -29,7 +28,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     if json::find_object(input.text, is_feature).is_some() {
         read_feature(input)
     } else {
-        read_summary(input)
+        json::read::<Summary>(input)
     }
 }
 
@@ -37,85 +36,68 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     let shape = Shape::of_list("Karate feature", "scenarioResults");
     let parsed = json::parse::<Feature>(input, shape)?;
     let feature = parsed.value;
-    let path = [&feature.prefixed_path, &feature.relative_path]
-        .into_iter()
-        .find_map(|path| path.as_deref().filter(|path| !path.trim().is_empty()));
-    let feature_name = feature.name.as_deref().filter(|name| !name.trim().is_empty());
+    let path = feature
+        .prefixed_path
+        .not_blank()
+        .or(feature.relative_path.not_blank());
     if let Some(line) = parsed.cut_at
         && (feature.name.is_none() || path.is_none())
     {
         // Karate writes the keys in any order. Without one of these a scenario would be another test.
-        let problem = "the file ends here before the feature's name and path, expected more JSON; its writer was stopped";
-        return Err(input.broken(line, shape.format, problem));
+        return Err(input.broken(line, shape.format, cucumber::CUT_BEFORE_NAME));
     }
     let mut report = Report::empty(Format::Karate);
     let mut tests = Collector::default();
-    let (file_path, found_file) = path
-        .map(|path| cucumber::feature_file(input, path))
-        .unwrap_or_default();
-    let outer_name = feature_name.or(path).unwrap_or_default();
-    let outer_bytes = outer_name.len()
-        + file_path.as_deref().map_or(0, str::len)
-        + found_file.as_deref().map_or(0, str::len);
+    let file = path.map(|path| FeatureFile::of(input, path)).unwrap_or_default();
+    let outer_name = feature.name.not_blank().or(path).unwrap_or_default();
+    let outer_bytes = outer_name.len() + file.bytes();
     for scenario in &feature.scenario_results {
         if !memory::charge(outer_bytes) {
             break;
         }
-        let title = scenario.name.as_deref().unwrap_or_default();
-        let name = text::joined([outer_name, title]);
+        let name = text::joined([outer_name, scenario.name.or_empty()]);
         let example = scenario.example_index.map_or(1, |index| index.saturating_add(1));
-        let attempt = scenario.attempt(input, found_file.as_deref().or(file_path.as_deref()));
-        report.widen(attempt.started_at, attempt.duration_ms);
-        let test = TestName {
-            name: cucumber::numbered(name, "", example),
-            file_path: file_path.clone(),
-        };
-        let found_file = found_file.clone();
-        tests.add(LocatedTest { test, found_file }, vec![attempt]);
+        let attempt = scenario.attempt(input, file.found.as_deref().or(file.path.as_deref()));
+        tests.add(file.test(cucumber::numbered(name, "", example)), vec![attempt]);
     }
-    report.tests = tests.finish();
-    report.mark_cut_off(parsed.cut_at);
+    report.take_tests(tests);
+    report.mark_cut_off(input.name, parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
 /// The summary omits the scenarios, so each feature is a test.
-fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("Karate summary", "featureSummary");
-    let parsed = json::parse::<Summary>(input, shape)?;
-    let mut report = Report::empty(Format::Karate);
-    let mut tests = Collector::default();
-    for feature in &parsed.value.feature_summary {
-        let path = feature.relative_path.as_deref().unwrap_or_default();
-        let name = feature.name.as_deref().filter(|name| !name.trim().is_empty());
-        let (file_path, found_file) = cucumber::feature_file(input, path);
-        let test = TestName {
-            name: text::joined([name.unwrap_or(path.strip_prefix("classpath:").unwrap_or(path))]),
-            file_path,
-        };
-        let test = LocatedTest { test, found_file };
-        let (failed, all) = (
-            feature.failed_count.unwrap_or(0.0),
-            feature.scenario_count.unwrap_or(0.0),
-        );
-        let status = if feature.failed == Some(true) || failed > 0.0 {
-            AttemptStatus::Failed
-        } else if all == 0.0 {
-            AttemptStatus::Skipped
-        } else {
-            AttemptStatus::Passed
-        };
-        let message = format!("{failed} of {all} scenarios failed. The summary does not say which.");
-        let error = failure::error_saying(message);
-        let duration = feature.duration_millis.and_then(time::duration_ms);
-        tests.add(test, vec![failure::attempt(status, vec![error], duration, None)]);
+impl json::Document for Summary {
+    const FORMAT: Format = Format::Karate;
+    const SHAPE: Shape = Shape::of_list("Karate summary", "featureSummary");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        let mut tests = Collector::default();
+        for feature in &self.feature_summary {
+            let path = feature.relative_path.or_empty();
+            let name = feature.name.not_blank();
+            let name = text::joined([name.unwrap_or(path.strip_prefix("classpath:").unwrap_or(path))]);
+            let (failed, all) = (
+                feature.failed_count.unwrap_or(0.0),
+                feature.scenario_count.unwrap_or(0.0),
+            );
+            let status = if feature.failed == Some(true) || failed > 0.0 {
+                AttemptStatus::Failed
+            } else if all == 0.0 {
+                AttemptStatus::Skipped
+            } else {
+                AttemptStatus::Passed
+            };
+            let message = format!("{failed} of {all} scenarios failed. The summary does not say which.");
+            let errors = vec![failure::error_saying(message)];
+            let attempt = failure::attempt(status, errors, feature.duration_millis.ms(), None);
+            tests.add(FeatureFile::of(input, path).test(name), vec![attempt]);
+        }
+        report.take_tests(tests);
+        report.warnings.push(format!(
+            "{}: Karate's summary holds features without their scenarios. The files `*{FEATURE_SUFFIX}` beside it have them.",
+            input.name
+        ));
     }
-    report.tests = tests.finish();
-    report.warnings.push(format!(
-        "{}: Karate's summary holds features without their scenarios. The files `*{FEATURE_SUFFIX}` beside it have them.",
-        input.name
-    ));
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -166,7 +148,7 @@ struct Outcome {
 
 impl Outcome {
     fn has_failed(&self) -> bool {
-        let status = outcome::status(outcome::OTHERS, self.status.as_deref().unwrap_or_default());
+        let status = outcome::status(outcome::OTHERS, self.status.or_empty());
         status.is_some_and(AttemptStatus::is_failure)
     }
 }
@@ -200,22 +182,15 @@ impl Scenario {
             .error(self.error.as_deref().or_else(of_step), None, None)
             .map(|error| {
                 let line = failed_step.and_then(|step| *step.step.line);
-                let location = file.zip(line).map(|(file, line)| Location {
-                    file: file.to_owned(),
-                    line: Some(line),
-                    column: None,
-                });
+                let location = file.zip(line);
+                let location = location.map(|(file, line)| at_line(file.to_owned(), Some(line)));
                 ErrorDetail {
                     location: location.or(error.location),
                     ..error
                 }
             });
-        failure::attempt(
-            status,
-            error.into_iter().collect(),
-            self.duration_millis.and_then(time::duration_ms),
-            self.start_time.and_then(time::from_epoch),
-        )
+        let (duration, start) = (self.duration_millis.ms(), self.start_time.time());
+        failure::attempt(status, error.into_iter().collect(), duration, start)
     }
 }
 

@@ -10,13 +10,13 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::{Collector, without_file},
+    collect::{Collector, named},
     events::Events,
     failure,
     input::Input,
     json, limits, outcome,
     report::{Format, Report},
-    text, time,
+    text,
 };
 
 /// Reads one file.
@@ -31,8 +31,6 @@ pub(crate) struct Run {
     running: Vec<String>,
     /// The tests of the suite that ended.
     ended: HashSet<String, foldhash::fast::RandomState>,
-    errors: Vec<ErrorDetail>,
-    interrupted: bool,
 }
 
 /// An event.
@@ -50,14 +48,15 @@ pub(crate) struct Event {
 }
 
 impl Events for Run {
-    type Event = Event;
+    type Event<'e> = Event;
 
-    const FORMAT: &'static str = "libtest JSON";
+    const FORMAT: Format = Format::Libtest;
+    const NAME: &'static str = "libtest JSON";
 
-    fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
+    fn event(&mut self, input: &Input<'_>, report: &mut Report, event: Event) -> bool {
         match (event.kind.as_deref(), event.event.as_deref()) {
             (Some("suite"), Some("started")) => {
-                self.close_suite();
+                self.close_suite(report);
                 self.in_suite = true;
             }
             (Some("suite"), Some(result)) => {
@@ -88,26 +87,20 @@ impl Events for Run {
         self.tests.len()
     }
 
-    fn finish(mut self, input: &Input<'_>) -> Report {
-        self.close_suite();
-        let mut report = Report::empty(Format::Libtest);
-        report.tests = self.tests.finish();
-        report.errors = self.errors;
+    fn finish(mut self, input: &Input<'_>, report: &mut Report) {
+        self.close_suite(report);
+        report.take_tests(self.tests);
         report.check_summary(input.name, self.has_failed, "failed");
-        if self.interrupted {
-            report.state = RunState::Interrupted;
-        }
-        report
     }
 }
 
 impl Run {
     /// Closes a suite that has no end event: one of its running tests ended the program.
-    fn close_suite(&mut self) {
+    fn close_suite(&mut self, report: &mut Report) {
         if !std::mem::take(&mut self.in_suite) {
             return;
         }
-        self.interrupted = true;
+        report.state = RunState::Interrupted;
         let running: Vec<String> = std::mem::take(&mut self.running)
             .into_iter()
             .filter(|name| !self.ended.contains(name))
@@ -118,13 +111,14 @@ impl Run {
             let attempt = failure::attempt(AttemptStatus::Interrupted, Vec::new(), None, None);
             self.tests.add(test, vec![attempt]);
         }
-        if self.errors.len() < limits::REPORT_ERRORS {
+        if report.errors.len() < limits::REPORT_ERRORS {
             let list: Vec<&str> = running.iter().take(limits::ERRORS).map(String::as_str).collect();
             let message = format!(
                 "A test program ended before its tests did. These were running: {}",
                 list.join(", ")
             );
-            self.errors
+            report
+                .errors
                 .extend(text::message(&message).map(failure::error_saying));
         }
     }
@@ -133,24 +127,21 @@ impl Run {
 impl Event {
     fn test(&self, input: &Input<'_>, action: &str) -> (TestName, Vec<Attempt>) {
         let status = input.status(outcome::LIBTEST, action);
-        let errors = if status.is_failure() {
-            self.error(input).into_iter().collect()
-        } else {
-            Vec::new()
-        };
-        let duration = self
-            .exec_time
-            .and_then(|seconds| time::duration_ms(seconds * 1000.0));
-        let (test, retries) = parse_name(self.name.as_deref().unwrap_or_default());
+        let errors = self
+            .error(input)
+            .filter(|_| status.is_failure())
+            .into_iter()
+            .collect();
+        let (test, retries) = parse_name(self.name.or_empty());
         let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
-        let last = failure::attempt(status, errors, duration, None)
-            .skipped_because(self.message.as_deref().and_then(text::skip_reason));
+        let last = failure::attempt(status, errors, self.exec_time.seconds_ms(), None)
+            .skipped_because(text::skip_reason(self.message.or_empty()));
         (test, earlier.chain([last]).collect())
     }
 
     /// The error of a failed test.
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
-        let output = self.stdout.as_deref().unwrap_or_default();
+        let output = self.stdout.or_empty();
         let panic = text::plain(panic_in(output));
         let message = self.message.as_deref().unwrap_or(&panic);
         let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
@@ -169,7 +160,7 @@ fn parse_name(name: &str) -> (TestName, usize) {
         Some((name, number)) => (name, number.parse().unwrap_or(1_usize)),
         None => (name, 1),
     };
-    let test = without_file(text::joined([binary, name]));
+    let test = named([binary, name], None);
     (test, attempt.saturating_sub(1).min(limits::COUNTED_ATTEMPTS))
 }
 

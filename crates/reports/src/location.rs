@@ -7,6 +7,12 @@ use regex::{Captures, Regex};
 
 use crate::{input::Input, paths, text::pattern};
 
+/// A line of a file.
+pub(crate) const fn at_line(file: String, line: Option<u32>) -> Location {
+    let column = None;
+    Location { file, line, column }
+}
+
 impl Input<'_> {
     /// The location in the checkout nearest to the origin of the error: the first frame outside of the framework and of
     /// libraries. Python writes the newest frame last, so there it is the last such frame.
@@ -68,11 +74,7 @@ impl Input<'_> {
         }
         let known_file = self.known_files.and_then(|files| files.of_dotted(class));
         let file = known_file.unwrap_or(frame.name("file")?.as_str()).to_owned();
-        Some(Location {
-            file,
-            line: number(frame, "line"),
-            column: None,
-        })
+        Some(at_line(file, number(frame, "line")))
     }
 }
 

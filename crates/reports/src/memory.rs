@@ -296,18 +296,15 @@ pub(crate) fn reserve<T, E: serde::de::Error>() -> Result<(), E> {
 pub(crate) fn check(file: &str) -> Result<(), ReadError> {
     let (is_refused, has_lists) = BUDGET.with(|budget| (budget.is_refused.get(), budget.take_for_lists(0)));
     if is_refused {
-        return Err(ReadError::TooLarge {
-            file: file.to_owned(),
-            what: whole_import::MEMORY,
-            limit: "the import's budget".to_owned(),
-        });
+        return Err(ReadError::too_large(
+            file,
+            whole_import::MEMORY,
+            "the import's budget",
+        ));
     }
     if has_lists {
         return Ok(());
     }
-    Err(ReadError::TooLarge {
-        file: file.to_owned(),
-        what: whole_import::LISTS,
-        limit: format!("{} MiB plus twice the size of each file", BASE_BYTES >> 20),
-    })
+    let limit = format!("{} MiB plus twice the size of each file", BASE_BYTES >> 20);
+    Err(ReadError::too_large(file, whole_import::LISTS, limit))
 }

@@ -7,10 +7,10 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, in_order},
     duplicates, limits, packages,
     piece::Piece,
-    report::{Format, ReadError, Report, outcome},
+    report::{Format, ReadError, Report},
     reruns, stable_names, text,
 };
 
@@ -67,11 +67,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     }
     if tests.len().max(whole.tests.len()) > limits::TESTS {
         let limit = format!("{} tests", limits::TESTS);
-        return Err(ReadError::TooLarge {
-            file,
-            what: "the number of tests",
-            limit,
-        });
+        return Err(ReadError::too_large(&file, "the number of tests", limit));
     }
     if !is_single {
         whole.tests = tests.finish();
@@ -137,14 +133,7 @@ fn join_attempts(pieces: &mut [Piece]) {
                     None => executions.push(vec![attempt]),
                 }
             }
-            // The worst execution comes last, as in the report of a file.
-            executions.sort_by_key(|attempts| {
-                outcome([attempts.as_slice()]).map(|outcome| outcome.status.severity())
-            });
-            test.attempts = Executions::from(Vec::new());
-            for execution in executions {
-                test.attempts.push(execution);
-            }
+            test.attempts = in_order(executions);
         }
     }
 }

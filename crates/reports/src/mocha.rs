@@ -11,72 +11,53 @@ use serde_json::Value;
 
 use crate::{
     attempt_output::Collected,
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     hooks::{self, Owner},
     input::Input,
     json::{self, Shape},
     memory, outcome, paths,
-    report::{Format, ReadError, Report},
-    text, time,
+    report::{Format, Report},
+    time,
 };
 
-/// Reads the report of a run by Mocha's reporter `json`.
-pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("Mocha JSON", "stats").with_lists("tests");
-    let parsed = json::parse::<Run>(input, shape)?;
-    let run = parsed.value;
-    let mut report = Report::empty(Format::Mocha);
-    run.stats.widen(input, &mut report);
-    let mut pending = count(run.pending.iter());
-    // The error of a thrown value that is no `Error` may be empty.
-    let without_error = |test: &&PlainTest| test.err.error(input).is_none();
-    let mut failed = count(run.failures.iter().filter(without_error));
-    let mut tests = Collector::for_results(run.tests.len());
-    for test in &run.tests {
-        let error = test.err.error(input);
-        let status = if error.is_some() || take(&mut failed, test) {
-            AttemptStatus::Failed
-        } else if take(&mut pending, test) {
-            AttemptStatus::Skipped
-        } else {
-            AttemptStatus::Passed
-        };
-        let duration = test.duration.and_then(time::duration_ms);
-        let last = failure::attempt(status, error.into_iter().collect(), duration, None);
-        let file_path = test.file.as_deref().and_then(|file| input.stored_file(file));
-        let (title, _) = test.identity();
-        let name = text::joined([title]);
-        tests.add(
-            TestName { name, file_path },
-            with_retries(last, *test.current_retry),
-        );
-    }
-    // A failed hook is listed among the failures, but is not a test.
-    let test_identities: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
-    for hook in run
-        .failures
-        .iter()
-        .filter(|test| !test_identities.contains(&test.identity()))
-    {
-        let title = hook.full_title.as_deref().unwrap_or_default();
-        let errors: Vec<_> = hook.err.error(input).into_iter().collect();
-        let name = TestName {
-            name: text::joined([title]),
-            file_path: hook.file.as_deref().and_then(|file| input.stored_file(file)),
-        };
-        let attempt = [failure::attempt(AttemptStatus::Failed, errors, None, None)];
-        if !hooks::add(&mut tests, &mut report.errors, &name, &attempt) {
-            let errors = attempt.into_iter().flat_map(|attempt| attempt.errors);
-            hooks::push_error(&mut report.errors, title, errors.collect());
+impl json::Document for Run {
+    const FORMAT: Format = Format::Mocha;
+    const SHAPE: Shape = Shape::of_list("Mocha JSON", "stats").with_lists("tests");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        self.stats.widen(input, report);
+        let mut pending = count(self.pending.iter());
+        // The error of a thrown value that is no `Error` may be empty.
+        let without_error = |test: &&PlainTest| test.err.error(input).is_none();
+        let mut failed = count(self.failures.iter().filter(without_error));
+        let mut tests = Collector::for_results(self.tests.len());
+        for test in &self.tests {
+            let error = test.err.error(input);
+            let status = if error.is_some() || take(&mut failed, test) {
+                AttemptStatus::Failed
+            } else if take(&mut pending, test) {
+                AttemptStatus::Skipped
+            } else {
+                AttemptStatus::Passed
+            };
+            let last = failure::attempt(status, error.into_iter().collect(), test.duration.ms(), None);
+            tests.add(test.test(input), with_retries(last, *test.current_retry));
         }
+        // A failed hook is listed among the failures, but is not a test.
+        let identities: HashSet<(&str, &str)> = self.tests.iter().map(PlainTest::identity).collect();
+        let is_hook = |test: &&PlainTest| !identities.contains(&test.identity());
+        for hook in self.failures.iter().filter(is_hook) {
+            let errors: Vec<_> = hook.err.error(input).into_iter().collect();
+            let attempt = [failure::attempt(AttemptStatus::Failed, errors, None, None)];
+            if !hooks::add(&mut tests, &mut report.errors, &hook.test(input), &attempt) {
+                let errors = attempt.into_iter().flat_map(|attempt| attempt.errors);
+                hooks::push_error(&mut report.errors, hook.identity().0, errors.collect());
+            }
+        }
+        report.take_tests(tests);
+        report.check_header(input.name, *self.stats.failures);
     }
-    report.tests = tests.finish();
-    if parsed.cut_at.is_none() {
-        report.check_header(input.name, *run.stats.failures);
-    }
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
 /// The tests of a list by their identity. Tests of one title may have several outcomes, so each entry of a list stands
@@ -95,28 +76,25 @@ fn take<'t>(counts: &mut HashMap<(&'t str, &'t str), u32>, test: &'t PlainTest) 
     count.is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
 }
 
-/// Reads mochawesome's report of a run.
-pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("mochawesome JSON", "results").with_lists("tests");
-    let parsed = json::parse::<AwesomeRun>(input, shape)?;
-    let run = parsed.value;
-    let mut report = Report::empty(Format::Mochawesome);
-    run.stats.widen(input, &mut report);
-    let mut tests = Collector::default();
-    for suite in &run.results {
-        suite.read(input, &mut Vec::new(), None, &mut tests, &mut report.errors);
+impl json::Document for AwesomeRun {
+    const FORMAT: Format = Format::Mochawesome;
+    const SHAPE: Shape = Shape::of_list("mochawesome JSON", "results").with_lists("tests");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        self.stats.widen(input, report);
+        let mut tests = Collector::default();
+        for suite in &self.results {
+            suite.read(input, &mut Vec::new(), None, &mut tests, &mut report.errors);
+        }
+        report.take_tests(tests);
+        report.check_header(input.name, *self.stats.failures);
     }
-    report.tests = tests.finish();
-    if parsed.cut_at.is_none() {
-        report.check_header(input.name, *run.stats.failures);
-    }
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
+/// The report of a run by Mocha's reporter `json`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Run {
+pub(crate) struct Run {
     stats: Stats,
     tests: json::List<PlainTest>,
     pending: json::List<PlainTest>,
@@ -153,10 +131,12 @@ struct PlainTest {
 impl PlainTest {
     fn identity(&self) -> (&str, &str) {
         let title = self.full_title.as_deref().or(self.title.as_deref());
-        (
-            title.unwrap_or_default(),
-            self.file.as_deref().unwrap_or_default(),
-        )
+        (title.unwrap_or_default(), self.file.or_empty())
+    }
+
+    fn test(&self, input: &Input<'_>) -> TestName {
+        let (title, file) = self.identity();
+        named([title], input.stored_file(file))
     }
 }
 
@@ -178,9 +158,10 @@ impl ErrorObject {
     }
 }
 
+/// mochawesome's report of a run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AwesomeRun {
+pub(crate) struct AwesomeRun {
     stats: Stats,
     results: json::List<Suite>,
 }
@@ -221,17 +202,15 @@ impl Suite {
         tests: &mut Collector,
         errors: &mut Vec<ErrorDetail>,
     ) {
-        titles.push(self.title.as_deref().unwrap_or_default());
-        let is_not_blank = |file: &&str| !file.trim().is_empty();
-        let full_path = self.full_file.as_deref().filter(is_not_blank);
-        let file = full_path.or(self.file.as_deref().filter(is_not_blank)).or(file);
+        titles.push(self.title.or_empty());
+        let file = self.full_file.not_blank().or(self.file.not_blank()).or(file);
         let file_path = file.and_then(|file| input.stored_file(file));
         let outer_bytes = titles.iter().map(|title| title.len()).sum::<usize>() + file.map_or(0, str::len);
         for test in &self.tests {
             if !memory::charge(outer_bytes) {
                 return;
             }
-            let title = test.title.as_deref().unwrap_or_default();
+            let title = test.title.or_empty();
             // Mocha's own reporters also join titles with spaces.
             let composed = || {
                 let parts = titles
@@ -242,21 +221,20 @@ impl Suite {
                 parts.collect::<Vec<_>>().join(" ")
             };
             let name = test.full_title.0.clone().unwrap_or_else(composed);
-            let test_name = TestName {
-                name: text::joined([name.as_str()]),
-                file_path: file_path.clone(),
-            };
+            let test_name = named([name.as_str()], file_path.clone());
             tests.add(test_name, vec![test.attempt(input)]);
         }
         for hook in self.before_hooks.iter().chain(&self.after_hooks) {
-            let title = hook
-                .full_title
-                .as_deref()
-                .or(hook.title.as_deref())
-                .unwrap_or_default();
+            let title = hook.full_title.as_deref().or(hook.title.as_deref());
             if hook.state.as_deref() == Some("failed") {
                 let details = hook.err.error(input).into_iter().collect();
-                self.add_hook(tests, errors, title, file_path.clone(), details);
+                self.add_hook(
+                    tests,
+                    errors,
+                    title.unwrap_or_default(),
+                    file_path.clone(),
+                    details,
+                );
             }
         }
         for suite in &self.suites {
@@ -279,10 +257,7 @@ impl Suite {
         };
         let listed = self.full_title_of(title).map(str::to_owned);
         let name = listed.unwrap_or_else(|| format!("{outer}{title}"));
-        let test = TestName {
-            name: text::joined([name.as_str()]),
-            file_path,
-        };
+        let test = named([name.as_str()], file_path);
         let attempt = failure::attempt(AttemptStatus::Failed, details, None, None);
         hooks::add_to_test(tests, test, vec![attempt]);
     }
@@ -310,9 +285,9 @@ impl AwesomeTest {
         } else {
             reported
         };
-        let duration = self.duration.filter(|_| status != AttemptStatus::Skipped);
+        let duration = self.duration.ms().filter(|_| status != AttemptStatus::Skipped);
         let errors = self.err.error(input).into_iter().collect();
-        let mut attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None);
+        let mut attempt = failure::attempt(status, errors, duration, None);
         let context = self.context.as_deref().map(serde_json::from_str::<Value>);
         if let Some(Ok(context)) = context {
             let mut collected = Collected::default();

@@ -42,6 +42,16 @@ const COMMON: Words = &[
     ("deselected", Skipped),
     ("excluded", Skipped),
     ("interrupted", Interrupted),
+    // Of pytest.
+    ("xfailed", Skipped),
+    ("xpassed", Passed),
+    // Of behave.
+    ("undefined", Failed),
+    ("untested undefined", Failed),
+    ("untested pending", Skipped),
+    ("hook error", Failed),
+    ("cleanup error", Failed),
+    ("pending warn", Skipped),
 ];
 
 /// JUnit XML: the attributes `status` and `result`, and elements in a case. The words of GoogleTest, CTest, behave,
@@ -54,14 +64,6 @@ pub(crate) const JUNIT: Words = &[
     ("suppressed", Skipped),
     // PHPUnit's test that could not be set up, or that uses what is deprecated.
     ("warning", Skipped),
-    ("undefined", Failed),
-    ("untested undefined", Failed),
-    ("untested pending", Skipped),
-    ("hook error", Failed),
-    ("cleanup error", Failed),
-    ("pending warn", Skipped),
-    ("xfailed", Skipped),
-    ("xpassed", Passed),
 ];
 
 /// CTRF's `status`.
@@ -89,26 +91,13 @@ pub(crate) const ALLURE: Words = &[("unknown", Skipped)];
 pub(crate) const TESTNG: Words = &[("SUCCESS_PERCENTAGE_FAILURE", Skipped)];
 
 /// The status of a Cucumber step or hook, and of a scenario or step of behave.
-pub(crate) const CUCUMBER: Words = &[
-    ("undefined", Failed),
-    ("ambiguous", Failed),
-    ("unused", Skipped),
-    ("hook error", Failed),
-    ("cleanup error", Failed),
-    ("untested undefined", Failed),
-    ("untested pending", Skipped),
-    ("pending warn", Skipped),
-    ("xfailed", Skipped),
-    ("xpassed", Passed),
-];
+pub(crate) const CUCUMBER: Words = &[("ambiguous", Failed), ("unused", Skipped)];
 
 /// NUnit's `result`. A test with warnings passed.
 pub(crate) const NUNIT: Words = &[("Warning", Passed), ("Cancelled", Interrupted)];
 
 /// pytest's `outcome`. pytest skips an `xfail`; a strict one that passes is `failed`.
 pub(crate) const PYTEST: Words = &[
-    ("xfailed", Skipped),
-    ("xpassed", Passed),
     // Of pytest-subtests.
     ("subtests passed", Passed),
     ("subtests failed", Failed),

@@ -109,8 +109,7 @@ fn relative<'a>(path: &'a str, root: Option<&str>) -> Option<&'a str> {
     root.and_then(|root| inside(path, root)).or_else(|| {
         // The path above `_work` depends on where a self-hosted runner is installed.
         let path = path.find("/_work/").and_then(|at| path.get(at..)).unwrap_or(path);
-        let mut layouts = CI_CHECKOUTS.iter().filter(|layout| begins_like(path, layout));
-        layouts.find_map(|layout| below(path, layout))
+        CI_CHECKOUTS.iter().find_map(|layout| below(path, layout))
     })
 }
 
@@ -142,14 +141,6 @@ const CI_CHECKOUTS: &[&str] = &[
     "/home/travis/build/*/*",
     "/Users/travis/build/*/*",
 ];
-
-/// Whether a path may lie below a folder of this layout, by its first bytes.
-fn begins_like(path: &str, layout: &str) -> bool {
-    match layout.as_bytes() {
-        [b'?', ..] => has_drive(path),
-        layout => path.as_bytes().get(..2) == layout.get(..2),
-    }
-}
 
 /// The part of a path below a folder of this layout.
 fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {

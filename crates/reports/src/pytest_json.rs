@@ -1,73 +1,64 @@
 //! The JSON reports of pytest-json-report.
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
 };
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     input::Input,
     json::{self, Shape},
+    location::at_line,
     outcome, paths,
     playwright::UNEXPECTED_PASS,
-    report::{Format, ReadError, Report},
+    report::{Format, Report},
     text, time,
 };
 
-/// The report of one run.
-pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("pytest-json-report", "exitcode").with_lists("tests");
-    let parsed = json::parse::<Run>(input, shape)?;
-    let run = parsed.value;
-    let mut report = Report::empty(Format::PytestJson);
-    let finished_at = run.created.and_then(time::from_epoch);
-    let duration_ms = run
-        .duration
-        .and_then(|seconds| time::duration_ms(seconds * 1000.0));
-    let started_at = finished_at
-        .zip(duration_ms)
-        .and_then(|(end, duration)| Some(end.plus_ms(-i64::try_from(duration).ok()?)));
-    report.widen(
-        started_at.or(finished_at),
-        duration_ms.filter(|_| started_at.is_some()),
-    );
-    let mut tests = Collector::for_results(run.tests.len());
-    for test in &run.tests {
-        tests.add(test.name(input), test.attempts(input));
-    }
-    report.tests = tests.finish();
-    for collector in &run.collectors {
-        if collector.outcome.as_deref() == Some("failed") {
-            let whole = collector.longrepr.as_deref().unwrap_or_default();
-            let raised = whole.lines().rev().find_map(|line| line.strip_prefix("E  "));
-            let node = collector.nodeid.as_deref().unwrap_or_default();
-            let message = raised.map(|raised| format!("{node}: {}", raised.trim()));
-            report
-                .errors
-                .extend(input.error(message.as_deref().or(Some(node)), Some(whole), None));
+impl json::Document for Run {
+    const FORMAT: Format = Format::PytestJson;
+    const SHAPE: Shape = Shape::of_list("pytest-json-report", "exitcode").with_lists("tests");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        let (finished_at, duration_ms) = (self.created.time(), self.duration.seconds_ms());
+        let started_at = finished_at
+            .zip(duration_ms)
+            .and_then(|(end, duration)| Some(end.plus_ms(-i64::try_from(duration).ok()?)));
+        report.widen(
+            started_at.or(finished_at),
+            duration_ms.filter(|_| started_at.is_some()),
+        );
+        let mut tests = Collector::for_results(self.tests.len());
+        for test in &self.tests {
+            tests.add(test.name(input), test.attempts(input));
         }
-    }
-    if parsed.cut_at.is_none() {
-        let counts = [*run.summary.failed, *run.summary.error].into_iter().flatten();
+        report.take_tests(tests);
+        for collector in &self.collectors {
+            if collector.outcome.as_deref() == Some("failed") {
+                let whole = collector.longrepr.or_empty();
+                let raised = whole.lines().rev().find_map(|line| line.strip_prefix("E  "));
+                let node = collector.nodeid.or_empty();
+                let message = raised.map(|raised| format!("{node}: {}", raised.trim()));
+                let error = input.error(message.as_deref().or(Some(node)), Some(whole), None);
+                report.errors.extend(error);
+            }
+        }
+        let counts = [*self.summary.failed, *self.summary.error].into_iter().flatten();
         report.check_header(input.name, Some(counts.sum()));
         // 0 is a success, and 5 means that no test was collected.
-        let code = run.exitcode.unwrap_or(0.0);
-        report.check_summary(
-            input.name,
-            code != 0.0 && code != 5.0,
-            &format!("exit code {code}"),
-        );
+        let code = self.exitcode.unwrap_or(0.0);
+        let failed = code != 0.0 && code != 5.0;
+        report.check_summary(input.name, failed, &format!("exit code {code}"));
     }
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
+/// The report of one run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Run {
+pub(crate) struct Run {
     /// The time of writing the report, in seconds since 1970.
     created: json::Number,
     /// Seconds.
@@ -125,7 +116,7 @@ struct Crash {
 impl Test {
     /// The name as in pytest's JUnit XML: dotted module and classes > function.
     fn name(&self, input: &Input<'_>) -> TestName {
-        let node = self.nodeid.as_deref().unwrap_or_default();
+        let node = self.nodeid.or_empty();
         // A parameter may contain the separator.
         let (path, parameter) = node.split_at(node.find('[').unwrap_or(node.len()));
         let mut parts = path.split("::");
@@ -137,10 +128,7 @@ impl Test {
             .chain(titles)
             .collect::<Vec<_>>()
             .join(".");
-        TestName {
-            name: text::joined([class.as_str(), function.as_str()]),
-            file_path: input.stored_file(file),
-        }
+        named([class.as_str(), function.as_str()], input.stored_file(file))
     }
 
     fn phases(&self) -> impl Iterator<Item = &Phase> {
@@ -149,7 +137,7 @@ impl Test {
 
     /// The attempts. The report has only the last one, and shows that there were others only if the last one passed.
     fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
-        let outcome = self.outcome.as_deref().unwrap_or_default();
+        let outcome = self.outcome.or_empty();
         let has = |expected: &str| {
             self.phases()
                 .any(|phase| phase.outcome.as_deref() == Some(expected))
@@ -195,24 +183,14 @@ impl Phase {
         let crash = self.crash.as_ref();
         let stack = self.longrepr.as_deref();
         let message = crash.and_then(|crash| crash.message.as_deref());
-        let is_strict_pass =
-            message.is_none() && stack.is_some_and(|stack| stack.starts_with("[XPASS(strict)]"));
-        let message = if is_strict_pass {
-            Some(UNEXPECTED_PASS)
-        } else {
-            message
-        };
+        let is_strict_pass = stack.is_some_and(|stack| stack.starts_with("[XPASS(strict)]"));
+        let message = message.or(is_strict_pass.then_some(UNEXPECTED_PASS));
         let mut error = input.error(message, stack, None)?;
         // If the stack has no location, the location is the innermost frame, even in a library.
         error.location = error.location.or_else(|| {
             let crash = crash?;
             let file = input.stored_path(crash.path.as_deref()?);
-            let line = *crash.lineno;
-            (!paths::is_absolute(&file)).then_some(Location {
-                file,
-                line,
-                column: None,
-            })
+            (!paths::is_absolute(&file)).then(|| at_line(file, *crash.lineno))
         });
         Some(error)
     }

@@ -5,7 +5,9 @@ use crate::{
     events::read as events,
     go,
     input::Input,
-    jest, junit, karate, libtest, mocha, nunit, playwright, pytest_json,
+    jest,
+    json::read as read_json,
+    junit, karate, libtest, mocha, nunit, playwright, pytest_json,
     report::{Format, ReadError, Report},
     robot, rspec, swift, tap, testng, trx,
     xml::read as xml,
@@ -18,28 +20,28 @@ pub(crate) type FirstReport = (Report, Option<String>, Option<usize>);
 /// Reads the first report of a text in this format.
 pub(crate) fn read(format: Format, input: &Input<'_>) -> Result<FirstReport, ReadError> {
     match format {
-        Format::Playwright => playwright::read(input).map(json),
-        Format::Junit => junit::read(input).map(plain),
-        Format::Ctrf => ctrf::read(input).map(json),
-        Format::Jest => jest::read(input).map(json),
-        Format::Go => go::read(input).map(plain),
+        Format::Playwright => playwright::read(input).map(with_next),
+        Format::Junit => xml::<junit::Run<'_>>(input).map(plain),
+        Format::Ctrf => read_json::<ctrf::File>(input).map(with_next),
+        Format::Jest => read_json::<jest::Run>(input).map(with_next),
+        Format::Go => events::<go::Run>(input).map(plain),
         Format::Trx => xml::<trx::Run<'_>>(input).map(plain),
         Format::Allure => allure::read(input).map(with_history),
         Format::Testng => xml::<testng::Run<'_>>(input).map(plain),
-        Format::Cucumber => cucumber::read(input).map(json),
+        Format::Cucumber => cucumber::read(input).map(with_next),
         Format::Robot => xml::<robot::Run<'_>>(input).map(plain),
-        Format::Mocha => mocha::read(input).map(json),
-        Format::Mochawesome => mocha::read_mochawesome(input).map(json),
-        Format::Karate => karate::read(input).map(json),
-        Format::Nunit => xml::<nunit::Run<'_>>(input).map(plain),
-        Format::Xunit => xml::<xunit::Run<'_>>(input).map(plain),
-        Format::PytestJson => pytest_json::read(input).map(json),
-        Format::Rspec => rspec::read(input).map(json),
+        Format::Mocha => read_json::<mocha::Run>(input).map(with_next),
+        Format::Mochawesome => read_json::<mocha::AwesomeRun>(input).map(with_next),
+        Format::Karate => karate::read(input).map(with_next),
+        Format::Nunit => xml::<nunit::Run>(input).map(plain),
+        Format::Xunit => xml::<xunit::Run>(input).map(plain),
+        Format::PytestJson => read_json::<pytest_json::Run>(input).map(with_next),
+        Format::Rspec => read_json::<rspec::Run>(input).map(with_next),
         Format::Tap => tap::read(input).map(plain),
         Format::Dart => events::<dart::Run>(input).map(plain),
         Format::Libtest => events::<libtest::Run>(input).map(plain),
-        Format::Ctest => xml::<ctest::Run<'_>>(input).map(plain),
-        Format::Catch2 => xml::<catch2::Run<'_>>(input).map(plain),
+        Format::Ctest => xml::<ctest::Run>(input).map(plain),
+        Format::Catch2 => xml::<catch2::Run>(input).map(plain),
         Format::Swift => events::<swift::Run>(input).map(plain),
     }
 }
@@ -52,6 +54,6 @@ fn with_history((report, history_id): (Report, String)) -> FirstReport {
     (report, Some(history_id), None)
 }
 
-fn json((report, another_at): (Report, Option<usize>)) -> FirstReport {
+fn with_next((report, another_at): (Report, Option<usize>)) -> FirstReport {
     (report, None, another_at)
 }

@@ -9,6 +9,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
+use crate::collect::Collector;
+use crate::failure::error_saying;
 pub use crate::format::{Format, UnknownFormat};
 
 /// A file of an import, as its bytes were read.
@@ -31,6 +33,8 @@ pub struct Report {
     pub context: RunContext,
     /// The value in the report that all shards of its run share, such as CTRF's `runId`.
     pub run_key: Option<String>,
+    /// The machine or device on which the tests ran, if the report names it.
+    pub host: Option<String>,
     /// The shard in the report.
     pub shard: Option<ShardIndex>,
     /// The earliest start in the report.
@@ -58,6 +62,7 @@ impl Report {
             format,
             context: RunContext::default(),
             run_key: None,
+            host: None,
             shard: None,
             started_at: None,
             finished_at: None,
@@ -80,22 +85,51 @@ impl Report {
         self.tests.is_empty() && self.errors.is_empty()
     }
 
-    /// Marks the run as interrupted if one of its attempts was interrupted.
-    pub(crate) fn mark_interrupted_by_tests(&mut self) {
-        let mut attempts = self.tests.iter().flat_map(|test| &test.attempts);
-        if attempts.any(|attempt| attempt.status == AttemptStatus::Interrupted) {
-            self.state = RunState::Interrupted;
+    /// Takes the tests that were read. Their attempts extend the run's time. The run was interrupted if one of them was.
+    pub(crate) fn take_tests(&mut self, tests: Collector) {
+        let tests = tests.finish();
+        for attempt in tests.iter().flat_map(|test| &test.attempts) {
+            self.widen(attempt.started_at, attempt.duration_ms);
+            if attempt.status == AttemptStatus::Interrupted {
+                self.state = RunState::Interrupted;
+            }
         }
+        self.tests = tests;
     }
 
     /// Marks the run as interrupted and adds a warning, if the file was cut off in a `line`.
-    pub(crate) fn mark_cut_off(&mut self, line: Option<usize>) {
+    pub(crate) fn mark_cut_off(&mut self, file: &str, line: Option<usize>) {
         if let Some(line) = line {
             self.state = RunState::Interrupted;
             self.warnings.push(format!(
-                "The report is cut off in line {line}; its complete results were read."
+                "{file}: cut off in line {line}; its complete results were read"
             ));
         }
+    }
+
+    /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
+    /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
+    pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {
+        let has_failed = |test: &&ReportedTest| {
+            let outcome = test.outcome();
+            outcome.is_some_and(|outcome| outcome.status.is_failure())
+        };
+        let failed = u64::try_from(self.tests.iter().filter(has_failed).count()).unwrap_or(u64::MAX);
+        let means_failed_tests =
+            status == 1 || formats.iter().any(|format| format.fails_with(status, failed));
+        let is_explained = !self.errors.is_empty()
+            || self.state == RunState::Interrupted
+            || failed > 0 && means_failed_tests;
+        if status == 0 || is_explained {
+            return;
+        }
+        let why = match failed {
+            0 => "and no test failed",
+            _ => "which is not the runner's status for failed tests",
+        };
+        self.errors.push(error_saying(format!(
+            "The test command ended with status {status}, {why}."
+        )));
     }
 
     /// Extends the run's time to include an event with this start and duration, if known.
@@ -183,6 +217,22 @@ pub(crate) mod whole_import {
 }
 
 impl ReadError {
+    /// The file.
+    pub(crate) fn file(&self) -> &str {
+        match self {
+            Self::Unrecognised { file, .. } | Self::Broken { file, .. } | Self::TooLarge { file, .. } => file,
+        }
+    }
+
+    /// The error of a part of a file that exceeds a limit.
+    pub(crate) fn too_large(file: &str, what: &'static str, limit: impl ToString) -> Self {
+        Self::TooLarge {
+            file: file.to_owned(),
+            what,
+            limit: limit.to_string(),
+        }
+    }
+
     /// Whether all files of the import together exceed a limit. The error has the file at which that was found.
     pub(crate) fn is_of_whole_import(&self) -> bool {
         let of_whole_import = [

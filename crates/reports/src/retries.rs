@@ -131,23 +131,16 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
         }
     }
     let is_on_purpose = tool != Tool::Testng && is_repeated_on_purpose(tool, &groups);
-    // gotestsum and test-retry run failed tests again after all tests of their package or class. `go test -count` repeats
-    // each test at its place, and a specification has leaves of one title at any place.
-    let once: Vec<(LocatedTest, usize)> = match tool {
-        Tool::Gotestsum | Tool::TestRetry => {
-            let single = groups.iter().filter(|(_, group)| group.len() == 1);
-            single
-                .filter_map(|(test, group)| Some((test.clone(), group.first()?.0)))
-                .collect()
-        }
-        Tool::JunitToCtrf | Tool::Openshift | Tool::Xcodebuild | Tool::Pytest | Tool::Testng => Vec::new(),
-    };
+    let single = groups.iter().filter(|(_, group)| group.len() == 1);
+    let once: Vec<(LocatedTest, usize)> = single
+        .filter_map(|(test, group)| Some((test.clone(), group.first()?.0)))
+        .collect();
     let mut executions = Vec::new();
     for (test, group) in groups {
         let is_retried = !is_on_purpose
             && group.len() > 1
             && may_retry(tool, &test, &group)
-            && is_last(&test, &group, &once);
+            && has_place_of_retry(tool, &test, &group, &once);
         let reasons: Vec<bool> = group.iter().map(|(_, result)| result.has_reason).collect();
         let results = group.into_iter().map(|(_, result)| result.attempts);
         let joined = if !is_retried {
@@ -162,18 +155,32 @@ fn of_suite(tool: Tool, results: Vec<RepeatedResult>) -> Vec<(LocatedTest, Vec<A
     executions
 }
 
-/// Whether the last result of a test follows those of the tests of its package or class that ran once.
-fn is_last(test: &LocatedTest, group: &[(usize, RepeatedResult)], once: &[(LocatedTest, usize)]) -> bool {
+/// Whether results stand where a retry does. gotestsum and test-retry run failed tests again after all tests of their
+/// package or class. `go test -count` repeats each test at its place, and a specification has leaves of one title at any
+/// place. So a test that ran once must stand between a failure and its retry, where the file has the order of execution.
+fn has_place_of_retry(
+    tool: Tool,
+    test: &LocatedTest,
+    group: &[(usize, RepeatedResult)],
+    once: &[(LocatedTest, usize)],
+) -> bool {
     let package = |test: &LocatedTest| {
-        test.test
-            .name
-            .split_once(text::JOINT)
-            .map(|(package, _)| package.to_owned())
+        let parts = test.test.name.split_once(text::JOINT);
+        parts.map(|(package, _)| package.to_owned())
     };
     let own = package(test);
-    let last = group.last().map(|(place, _)| *place);
-    let mut siblings = once.iter().filter(|(other, _)| package(other) == own);
-    siblings.all(|(_, place)| Some(*place) < last)
+    let siblings = || {
+        once.iter()
+            .filter(|(other, _)| package(other) == own)
+            .map(|(_, place)| *place)
+    };
+    match (tool, group) {
+        (Tool::Gotestsum, [.., (last, _)]) => siblings().all(|place| place < *last),
+        (Tool::TestRetry, [(first, _), (second, _), ..]) => {
+            siblings().any(|place| place > *first) && siblings().all(|place| place < *second)
+        }
+        _ => true,
+    }
 }
 
 /// Whether a suite was repeated on purpose: all its tests occur equally often, or a result follows a pass.
@@ -347,7 +354,7 @@ pub(crate) fn join_all(report: &mut Report) {
             attempts.append(&mut others.remove(pass));
         }
         others.push(attempts);
-        for execution in others.into_iter().filter(|attempts| !attempts.is_empty()) {
+        for execution in others {
             test.attempts.push(execution);
         }
     }

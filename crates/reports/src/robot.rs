@@ -5,7 +5,7 @@ mod log;
 use std::{borrow::Cow, rc::Rc, sync::LazyLock};
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
     timestamp::Timestamp,
 };
@@ -13,13 +13,15 @@ use log::{Log, Message};
 use regex::Regex;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     input::Input,
-    limits, memory, outcome,
+    limits,
+    location::at_line,
+    memory, outcome,
     report::{Format, Report},
     text::{self, pattern},
-    xml::{Document, Tag, append},
+    xml::{Document, RESULT, Tag, append},
 };
 
 /// Reads one file.
@@ -91,12 +93,13 @@ struct Status<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    const FORMAT: &'static str = "Robot Framework";
+    const FORMAT: Format = Format::Robot;
+    const NAME: &'static str = "Robot Framework";
     const ROOTS: &'static [&'static str] = &["robot"];
     // Keywords call each other up to a hundred levels deep, each with one or two elements around it.
     const DEPTH: usize = 1_000;
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool {
+    fn begin(&mut self, _input: &Input<'a>, _report: &mut Report, tag: Tag<'a, '_>, parent: &str) -> bool {
         match (parent, tag.name) {
             ("robot" | "suite", "suite") => {
                 let suite = Suite::new(self.suites.last(), &tag.value("name"), &tag.value("source"));
@@ -142,7 +145,7 @@ impl<'a> Document<'a> for Run<'a> {
         }
     }
 
-    fn end_element(&mut self, name: &str, parent: &str) {
+    fn end(&mut self, _report: &mut Report, name: &str, parent: &str) {
         match (parent, name) {
             ("suite" | "test", "status") => {
                 let status = std::mem::take(&mut self.status);
@@ -163,6 +166,7 @@ impl<'a> Document<'a> for Run<'a> {
                 {
                     test.log = Log::default();
                 }
+                memory::hold(RESULT);
                 self.tests.extend(self.test.take());
             }
             (_, "suite") => {
@@ -176,8 +180,7 @@ impl<'a> Document<'a> for Run<'a> {
         self.tests.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Robot);
+    fn finish(self, input: &Input<'a>, report: &mut Report) {
         let mut tests = Collector::for_results(self.tests.len());
         for mut test in self.tests {
             let file = input.stored_file(&test.suite.source);
@@ -185,20 +188,15 @@ impl<'a> Document<'a> for Run<'a> {
             if let Some(last) = attempts.last_mut() {
                 std::mem::take(&mut test.log).collected(input).give_to(last);
             }
-            for attempt in &attempts {
-                report.widen(attempt.started_at, attempt.duration_ms);
-            }
             tests.add(test.name(file), attempts);
         }
-        report.tests = tests.finish();
-        report.mark_interrupted_by_tests();
+        report.take_tests(tests);
         for (suite, message) in &self.broken {
             let message = format!("{suite}: {}", message.trim());
             report.errors.extend(input.error(Some(&message), None, None));
         }
         report.check_header(input.name, Some(self.counted_failures));
         report.check_summary(input.name, self.has_failed, "FAIL");
-        report
     }
 }
 
@@ -217,10 +215,7 @@ impl<'a> Run<'a> {
 
 impl Test<'_> {
     fn name(&self, file: Option<String>) -> TestName {
-        TestName {
-            name: text::joined([&*self.suite.lead, &*self.name]),
-            file_path: file,
-        }
+        named([&*self.suite.lead, &*self.name], file)
     }
 
     /// The attempts: the last one, and those that `rebot --merge` put into its message.
@@ -251,11 +246,9 @@ impl Test<'_> {
             word => input.status(outcome::OTHERS, word),
         };
         let error = input.error(Some(message), None, None).map(|error| ErrorDetail {
-            location: error.location.or_else(|| {
-                let (line, column) = (Some(self.line?), None);
-                let file = file?.to_owned();
-                Some(Location { file, line, column })
-            }),
+            location: error
+                .location
+                .or_else(|| Some(at_line(file?.to_owned(), Some(self.line?)))),
             ..error
         });
         let errors = error.into_iter().collect();

@@ -4,50 +4,45 @@ use assay_domain::{attempt::Attempt, test::TestName};
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     input::Input,
     json::{self, Shape},
     outcome,
-    report::{Format, ReadError, Report},
-    text, time,
+    report::{Format, Report},
+    text,
 };
 
-/// The report of one run.
-pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("RSpec JSON", "examples");
-    let parsed = json::parse::<Run>(input, shape)?;
-    let run = parsed.value;
-    let mut report = Report::empty(Format::Rspec);
-    let mut tests = Collector::for_results(run.examples.len());
-    for example in &run.examples {
-        let attempt = example.attempt(input);
-        tests.add(example.test(input), vec![attempt]);
-    }
-    report.tests = tests.finish();
-    if run.summary.errors_outside_of_examples_count.unwrap_or(0.0) > 0.0 {
-        let messages = run
-            .messages
-            .iter()
-            .filter(|message| message.contains("error occurred"));
-        report.errors = messages
-            .filter_map(|message| input.error(Some(message), None, None))
-            .collect();
-        if report.errors.is_empty() {
-            let unknown = "An error occurred outside of the examples. The report does not say which.";
-            report.errors.extend(input.error(Some(unknown), None, None));
+impl json::Document for Run {
+    const FORMAT: Format = Format::Rspec;
+    const SHAPE: Shape = Shape::of_list("RSpec JSON", "examples");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        let mut tests = Collector::for_results(self.examples.len());
+        for example in &self.examples {
+            tests.add(example.test(input), vec![example.attempt(input)]);
         }
+        report.take_tests(tests);
+        if self.summary.errors_outside_of_examples_count.unwrap_or(0.0) > 0.0 {
+            let messages = self
+                .messages
+                .iter()
+                .filter(|text| text.contains("error occurred"));
+            let errors = messages.filter_map(|message| input.error(Some(message), None, None));
+            report.errors.extend(errors);
+            if report.errors.is_empty() {
+                let unknown = "An error occurred outside of the examples. The report does not say which.";
+                report.errors.push(failure::error_saying(unknown));
+            }
+        }
+        report.check_header(input.name, *self.summary.failure_count);
     }
-    if parsed.cut_at.is_none() {
-        report.check_header(input.name, *run.summary.failure_count);
-    }
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
+/// The report of one run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Run {
+pub(crate) struct Run {
     messages: json::Texts,
     examples: json::List<Example>,
     summary: Summary,
@@ -83,38 +78,27 @@ struct Exception {
 
 impl Example {
     fn test(&self, input: &Input<'_>) -> TestName {
-        let name = self
-            .full_description
-            .as_deref()
-            .or(self.description.as_deref())
-            .unwrap_or_default();
-        let path = self.file_path.as_deref().unwrap_or_default();
+        let name = self.full_description.as_deref().or(self.description.as_deref());
+        let path = self.file_path.or_empty();
         // RspecJunitFormatter writes the class in this form.
         let class = path.trim_start_matches("./").replace('/', ".");
         let class = class.strip_suffix(".rb").unwrap_or(&class);
-        TestName {
-            name: text::joined([class, name]),
-            file_path: input.stored_file(path),
-        }
+        named([class, name.unwrap_or_default()], input.stored_file(path))
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let status = input.status(outcome::OTHERS, self.status.as_deref().unwrap_or_default());
+        let status = input.status(outcome::OTHERS, self.status.or_empty());
         let error = self.exception.as_ref().and_then(|exception| {
             let stack = exception.backtrace.join("\n");
-            let message = exception
-                .message
-                .as_deref()
-                .filter(|message| !message.trim().is_empty());
-            input.error(message.or(exception.class.as_deref()), Some(&stack), None)
+            let message = exception.message.not_blank().or(exception.class.as_deref());
+            input.error(message, Some(&stack), None)
         });
-        let duration = self.run_time.map(|seconds| seconds * 1000.0);
         failure::attempt(
             status,
             error.into_iter().collect(),
-            duration.and_then(time::duration_ms),
+            self.run_time.seconds_ms(),
             None,
         )
-        .skipped_because(self.pending_message.as_deref().and_then(text::skip_reason))
+        .skipped_because(text::skip_reason(self.pending_message.or_empty()))
     }
 }

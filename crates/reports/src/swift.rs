@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
     test::TestName,
     timestamp::Timestamp,
@@ -11,13 +11,15 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::{Collector, without_file},
+    collect::{Collector, named},
     events::Events,
     failure, hooks,
     input::Input,
-    json, limits, outcome,
+    json, limits,
+    location::at_line,
+    outcome,
     report::{Format, Report},
-    text, time,
+    text,
 };
 
 /// Reads one file.
@@ -27,9 +29,6 @@ pub(crate) struct Run {
     functions: HashMap<String, TestName>,
     running: HashMap<String, Running>,
     tests: Collector,
-    errors: Vec<ErrorDetail>,
-    began: Option<Timestamp>,
-    latest: Option<Timestamp>,
     /// The runs that began and did not end.
     open_runs: usize,
     has_ended: bool,
@@ -103,18 +102,19 @@ struct Message {
 }
 
 impl Events for Run {
-    type Event = Record;
+    type Event<'e> = Record;
 
-    const FORMAT: &'static str = "Swift Testing JSON";
+    const FORMAT: Format = Format::Swift;
+    const NAME: &'static str = "Swift Testing JSON";
 
-    fn event(&mut self, input: &Input<'_>, record: Record) -> bool {
+    fn event(&mut self, input: &Input<'_>, report: &mut Report, record: Record) -> bool {
         let payload = record.payload;
         match (record.kind.as_deref(), payload.kind.as_deref()) {
             (Some("test"), Some("function")) => {
                 let id = payload.id.0.clone().unwrap_or_default();
                 self.functions.insert(id, payload.test(input));
             }
-            (Some("event"), Some(kind)) => self.happened(input, kind, &payload),
+            (Some("event"), Some(kind)) => self.happened(input, report, kind, &payload),
             // Suites, and records of later versions.
             (Some("test"), Some(_)) => {}
             _ => return false,
@@ -126,33 +126,27 @@ impl Events for Run {
         self.tests.len()
     }
 
-    fn finish(mut self, input: &Input<'_>) -> Report {
+    fn finish(mut self, input: &Input<'_>, report: &mut Report) {
         let mut unended: Vec<(String, Running)> = self.running.drain().collect();
         unended.sort_by(|(one, _), (other, _)| one.cmp(other));
         let is_interrupted = self.open_runs > 0 || !self.has_ended || !unended.is_empty();
         for (id, running) in unended {
             let attempt = failure::attempt(AttemptStatus::Interrupted, running.errors, None, running.began);
-            self.tests.add(self.named(&id), vec![attempt]);
+            self.tests.add(self.function(&id), vec![attempt]);
         }
-        let mut report = Report::empty(Format::Swift);
-        report.tests = self.tests.finish();
-        report.errors = self.errors;
-        report.widen(self.began, None);
-        report.widen(self.latest, None);
+        report.take_tests(self.tests);
         report.check_summary(input.name, self.has_failed, "failed");
         if is_interrupted {
             report.state = RunState::Interrupted;
         }
-        report
     }
 }
 
 impl Run {
-    fn happened(&mut self, input: &Input<'_>, kind: &str, event: &Payload) {
-        let id = event.test_id.as_deref().unwrap_or_default();
+    fn happened(&mut self, input: &Input<'_>, report: &mut Report, kind: &str, event: &Payload) {
+        let id = event.test_id.or_empty();
         let is_function = self.functions.contains_key(id);
-        self.began = self.began.or_else(|| event.time());
-        self.latest = event.time().or(self.latest);
+        report.widen(event.time(), None);
         match kind {
             "runStarted" => self.open_runs += 1,
             "runEnded" => {
@@ -167,7 +161,7 @@ impl Run {
                 };
                 self.running.insert(id.to_owned(), running);
             }
-            "issueRecorded" => self.add_issue(input, id, event),
+            "issueRecorded" => self.add_issue(input, report, id, event),
             "testCancelled" => {
                 if let Some(running) = self.running.get_mut(id) {
                     running.is_cancelled = true;
@@ -178,18 +172,18 @@ impl Run {
                 let reason = reason.and_then(|text| Some(text.split_once(" skipped: ")?.1.trim_matches('"')));
                 let attempt = failure::attempt(AttemptStatus::Skipped, Vec::new(), None, event.time())
                     .skipped_because(reason.and_then(text::skip_reason));
-                self.tests.add(self.named(id), vec![attempt]);
+                self.tests.add(self.function(id), vec![attempt]);
             }
             "testEnded" if is_function => {
                 let running = self.running.remove(id).unwrap_or_default();
                 let attempt = running.ended(input, event);
-                self.tests.add(self.named(id), vec![attempt]);
+                self.tests.add(self.function(id), vec![attempt]);
             }
             _ => {}
         }
     }
 
-    fn add_issue(&mut self, input: &Input<'_>, id: &str, event: &Payload) {
+    fn add_issue(&mut self, input: &Input<'_>, report: &mut Report, id: &str, event: &Payload) {
         if event.issue.is_known == Some(true) || event.issue.is_failure == Some(false) {
             return;
         }
@@ -202,15 +196,15 @@ impl Run {
                 }
             }
             // An issue of a suite, or outside of all tests.
-            None => hooks::push_error(&mut self.errors, id, error.into_iter().collect()),
+            None => hooks::push_error(&mut report.errors, id, error.into_iter().collect()),
         }
     }
 
-    fn named(&self, id: &str) -> TestName {
+    fn function(&self, id: &str) -> TestName {
         self.functions
             .get(id)
             .cloned()
-            .unwrap_or_else(|| without_file(text::joined([id])))
+            .unwrap_or_else(|| named([id], None))
     }
 }
 
@@ -235,7 +229,7 @@ impl Payload {
     /// The test of a function. The id is `Module.Suite/function()/File.swift:3:2`; a test's class in JUnit XML is
     /// `Module.Suite`.
     fn test(&self, input: &Input<'_>) -> TestName {
-        let id = self.id.as_deref().unwrap_or_default();
+        let id = self.id.or_empty();
         let name = self.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(id);
         let class = id.rsplit_once(name).map_or("", |(class, _)| class);
         let class = class.trim_end_matches(['/', '.']).replace('/', ".");
@@ -243,14 +237,11 @@ impl Payload {
             .source_location
             .as_ref()
             .and_then(|location| location.file(input));
-        TestName {
-            name: text::joined([&*class, name]),
-            file_path: file,
-        }
+        named([&*class, name], file)
     }
 
     fn time(&self) -> Option<Timestamp> {
-        time::from_epoch((*self.instant.since1970)?)
+        self.instant.since1970.time()
     }
 
     fn symbol(&self) -> Option<&str> {
@@ -263,22 +254,14 @@ impl Payload {
             .iter()
             .filter_map(|message| message.text.as_deref())
             .collect();
-        let message = texts.join("\n");
-        let message = if message.is_empty() {
-            "an issue without a text"
-        } else {
-            &message
+        let message = match texts.join("\n") {
+            empty if empty.is_empty() => "an issue without a text".to_owned(),
+            message => message,
         };
         let location = self.issue.source_location.as_ref();
-        let location = location.and_then(|location| {
-            Some(Location {
-                file: location.file(input)?,
-                line: *location.line,
-                column: None,
-            })
-        });
+        let location = location.and_then(|location| Some(at_line(location.file(input)?, *location.line)));
         input
-            .error(Some(message), None, None)
+            .error(Some(&message), None, None)
             .map(|error| ErrorDetail { location, ..error })
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     limits, memory, outcome,
     report::{Format, Report},
     text, time,
-    xml::{Document, Tag, append},
+    xml::{Document, Element, RESULT, Tag},
 };
 
 /// Reads one file.
@@ -24,90 +24,67 @@ pub(crate) struct Run<'a> {
     /// The open `<test>` of the configuration and the open class.
     test: Rc<str>,
     class: Rc<str>,
-    method: Option<Method<'a>>,
     methods: Vec<Method<'a>>,
     /// The failed results that the header counts.
     counted_failures: Option<f64>,
 }
 
 /// A `test-method`: one execution of a method.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Method<'a> {
     test: Rc<str>,
     class: Rc<str>,
     name: Cow<'a, str>,
     status: Cow<'a, str>,
     started_at: Cow<'a, str>,
-    duration: Cow<'a, str>,
     /// Whether the method sets up or tears down.
     is_configuration: bool,
-    /// TestNG 7 marks the attempts that were run again.
-    retried: bool,
-    values: Vec<Cow<'a, str>>,
-    exception: Cow<'a, str>,
-    message: Cow<'a, str>,
-    stack: Cow<'a, str>,
+    element: Element<'a>,
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    const FORMAT: &'static str = "TestNG";
+    const FORMAT: Format = Format::Testng;
+    const NAME: &'static str = "TestNG";
     const ROOTS: &'static [&'static str] = &["testng-results"];
+    const WHOLE: &'static [&'static str] = &["test-method"];
+    const PARTS: &'static [&'static str] = &[
+        "params",
+        "param",
+        "value",
+        "exception",
+        "message",
+        "full-stacktrace",
+    ];
 
-    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: &str) -> bool {
-        match (tag.name, &mut self.method) {
-            ("testng-results", None) => self.counted_failures = tag.value("failed").trim().parse().ok(),
-            ("test", None) => self.test = Rc::from(tag.value("name")),
-            ("class", None) => self.class = Rc::from(tag.value("name")),
-            ("test-method", None) => {
-                memory::charge(self.test.len() + self.class.len());
-                self.method = Some(Method {
-                    test: Rc::clone(&self.test),
-                    class: Rc::clone(&self.class),
-                    name: tag.value("name"),
-                    status: tag.value("status"),
-                    started_at: tag.value("started-at"),
-                    duration: tag.value("duration-ms"),
-                    is_configuration: tag.value("is-config") == "true",
-                    retried: tag.value("retried") == "true",
-                    ..Method::default()
-                });
-            }
-            ("value", Some(method)) if method.values.len() < MOST_VALUES => {
-                let is_null = tag.value("is-null") == "true";
-                method
-                    .values
-                    .push(Cow::Borrowed(if is_null { "null" } else { "" }));
-            }
-            ("value", _) => return false,
-            ("exception", Some(method)) => method.exception = tag.value("class"),
+    fn begin(&mut self, _input: &Input<'a>, _report: &mut Report, tag: Tag<'a, '_>, _parent: &str) -> bool {
+        match tag.name {
+            "testng-results" => self.counted_failures = tag.value("failed").trim().parse().ok(),
+            "test" => self.test = Rc::from(tag.value("name")),
+            "class" => self.class = Rc::from(tag.value("name")),
             _ => {}
         }
         true
     }
 
-    fn text(&mut self, name: &str, _parent: &str, text: Cow<'a, str>) {
-        let Some(method) = &mut self.method else { return };
-        let target = match name {
-            "value" => method.values.last_mut(),
-            "message" => Some(&mut method.message),
-            "full-stacktrace" => Some(&mut method.stack),
-            _ => None,
-        };
-        append(target, text);
-    }
-
-    fn end_element(&mut self, name: &str, _parent: &str) {
-        if name == "test-method" {
-            self.methods.extend(self.method.take());
-        }
+    fn element(&mut self, _input: &Input<'a>, _report: &mut Report, element: Element<'a>) {
+        memory::hold(RESULT);
+        memory::charge(self.test.len() + self.class.len());
+        self.methods.push(Method {
+            test: Rc::clone(&self.test),
+            class: Rc::clone(&self.class),
+            name: element.value("name"),
+            status: element.value("status"),
+            started_at: element.value("started-at"),
+            is_configuration: element.value("is-config") == "true",
+            element,
+        });
     }
 
     fn results(&self) -> usize {
         self.methods.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
-        let mut report = Report::empty(Format::Testng);
+    fn finish(self, input: &Input<'a>, report: &mut Report) {
         let mut groups: Vec<(LocatedTest, Vec<&Method<'_>>)> = Vec::new();
         let mut set_ups = Vec::new();
         let mut index_of_test: HashMap<LocatedTest, usize> = HashMap::new();
@@ -146,7 +123,6 @@ impl<'a> Document<'a> for Run<'a> {
         }
         report.tests = tests.finish();
         report.check_header(input.name, self.counted_failures);
-        report
     }
 }
 
@@ -159,7 +135,7 @@ fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> 
     let has_result = executions.iter().any(|method| method.status != "SKIP");
     let (earlier, last): (Vec<&&Method<'_>>, Vec<_>) = executions
         .iter()
-        .partition(|method| method.retried || (has_result && method.is_run_again()));
+        .partition(|method| method.is_marked() || (has_result && method.is_run_again()));
     let mut attempts: Vec<Attempt> = earlier
         .into_iter()
         .map(|method| method.attempt(input, AttemptStatus::Failed))
@@ -179,13 +155,24 @@ impl Method<'_> {
         input.status(outcome::TESTNG, &self.status)
     }
 
+    /// Whether TestNG 7 marks it as an attempt that was run again.
+    fn is_marked(&self) -> bool {
+        self.element.value("retried") == "true"
+    }
+
+    fn exception(&self) -> Cow<'_, str> {
+        let exception = self.element.element("exception");
+        exception.map_or(Cow::Borrowed(""), |exception| exception.value("class"))
+    }
+
     /// Whether TestNG skipped the attempt because it ran the test again. The exceptions below mean that the test or a
     /// dependency skipped it.
     fn is_run_again(&self) -> bool {
+        let exception = self.exception();
         self.status == "SKIP"
-            && !self.exception.is_empty()
-            && !self.exception.ends_with("SkipException")
-            && self.exception != "java.lang.Throwable"
+            && !exception.is_empty()
+            && !exception.ends_with("SkipException")
+            && exception != "java.lang.Throwable"
     }
 
     /// Whether it is a test that a failed configuration method of its class kept from running.
@@ -197,7 +184,16 @@ impl Method<'_> {
     }
 
     fn test(&self, input: &Input<'_>) -> LocatedTest {
-        let values: Vec<&str> = self.values.iter().map(|value| value.trim()).collect();
+        let values: Vec<&str> = self
+            .element
+            .descendants()
+            .filter(|part| part.name == "value")
+            .map(|value| match &*value.value("is-null") {
+                "true" => "null",
+                _ => value.text.trim(),
+            })
+            .take(MOST_VALUES)
+            .collect();
         let name = if values.is_empty() {
             self.name.to_string()
         } else {
@@ -212,7 +208,7 @@ impl Method<'_> {
             true => "",
             false => &*self.test,
         };
-        LocatedTest::of_class(input, &self.class, text::joined([prefix, &*self.class, name]))
+        LocatedTest::of_class(input, &self.class, [prefix, &*self.class, name])
     }
 
     fn attempt(&self, input: &Input<'_>, status: AttemptStatus) -> Attempt {
@@ -221,22 +217,34 @@ impl Method<'_> {
             .into_iter()
             .filter(|_| status.is_failure())
             .collect();
-        let timed_out = self.exception.ends_with("ThreadTimeoutException")
+        let timed_out = self.exception().ends_with("ThreadTimeoutException")
             || failure::status(&errors) == AttemptStatus::TimedOut;
         let status = if status == AttemptStatus::Failed && timed_out {
             AttemptStatus::TimedOut
         } else {
             status
         };
-        let duration = self.duration.trim().parse().ok().and_then(time::duration_ms);
+        let duration = self
+            .element
+            .value("duration-ms")
+            .trim()
+            .parse()
+            .ok()
+            .and_then(time::duration_ms);
         failure::as_reported(status, errors, duration, input.time(&self.started_at))
-            .skipped_because(text::skip_reason(&self.message))
+            .skipped_because(text::skip_reason(self.text_of("message")))
+    }
+
+    fn text_of(&self, part: &str) -> &str {
+        let exception = self.element.element("exception");
+        exception.map_or("", |exception| exception.text_of(part).trim())
     }
 
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
-        let message = Some(self.message.trim())
-            .filter(|message| !message.is_empty())
-            .or(Some(&*self.exception).filter(|class| !class.is_empty()));
-        input.error(message, Some(self.stack.trim()), None)
+        let class = self.exception();
+        let message = [self.text_of("message"), &*class]
+            .into_iter()
+            .find(|text| !text.is_empty());
+        input.error(message, Some(self.text_of("full-stacktrace")), None)
     }
 }

@@ -53,7 +53,10 @@ use uuid::Uuid;
 use crate::{
     Database,
     admin::{key, migrate, organization, project, session},
-    db::{column::storable, pool::WorkError},
+    db::{
+        column::storable,
+        pool::{During, WorkError},
+    },
     read::{
         attempt, branch, decision, failed_run, fix, history,
         history_cache::HistoryCache,
@@ -85,9 +88,8 @@ impl ReadKeys for Database {
     }
 
     fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        self.on_primary("noting a key's use", |connection| {
-            key::used(connection, key, now)?;
-            Ok::<_, WorkError<StoreError>>(())
+        self.query("noting a key's use", |connection| {
+            key::used(connection, key, now).map(drop)
         })
     }
 
@@ -106,23 +108,21 @@ impl EndedSessions for Database {
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.in_transaction("ending a session", |connection| {
-            Ok::<_, WorkError<StoreError>>(session::end(connection, session, key, expires_at, now)?)
+        self.query_in_transaction("ending a session", |connection| {
+            session::end(connection, session, key, expires_at, now)
         })
     }
 
     fn is_session_ended(&self, session: SessionId) -> Result<bool, StoreError> {
-        self.on_primary("reading a session", |connection| {
-            Ok::<_, WorkError<StoreError>>(session::is_ended(connection, session)?)
+        self.query("reading a session", |connection| {
+            session::is_ended(connection, session)
         })
     }
 }
 
 impl Store for Database {
     fn ready(&self) -> Result<(), StoreError> {
-        self.on_primary("checking the schema", |connection| {
-            Ok(migrate::is_current(connection)??)
-        })
+        self.on_primary("checking the schema", migrate::is_current)
     }
 
     fn connections(&self) -> Connections {
@@ -372,7 +372,7 @@ impl StateSnapshot<'_> {
             return Ok(Arc::clone(known));
         }
         let read = joins::load(self.connection, self.project.id.0);
-        let joins = Arc::new(read.map_err(|error| error.during("reading joined tests"))?);
+        let joins = Arc::new(read.during("reading joined tests")?);
         self.joins = Some(Arc::clone(&joins));
         Ok(joins)
     }
@@ -384,7 +384,7 @@ impl Snapshot for StateSnapshot<'_> {
         let project = self.project.id.0;
         let (observed, (history, joins)) =
             observation::cached_or_read(self.connection, self.histories, project, from, to)
-                .map_err(|error| error.during("reading observations"))?;
+                .during("reading observations")?;
         self.joins = Some(joins);
         self.window = observed.map(|observed| ((from, to), WindowState::of(project, observed, &history)));
         Ok(history)
@@ -402,7 +402,7 @@ impl Snapshot for StateSnapshot<'_> {
             }
         };
         let joins = observation::each_run(self.connection, self.project.id.0, from, each)
-            .map_err(|error| error.during("reading runs one by one"))?;
+            .during("reading runs one by one")?;
         self.joins = Some(Arc::new(joins));
         Ok(())
     }
@@ -426,7 +426,7 @@ impl Snapshot for StateSnapshot<'_> {
     }
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
-        test::names(self.connection, self.project, tests).map_err(|error| error.during("reading tests"))
+        test::names(self.connection, self.project, tests).during("reading tests")
     }
 
     fn former_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Vec<TestName>>, StoreError> {
@@ -446,7 +446,7 @@ impl Snapshot for StateSnapshot<'_> {
     fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError> {
         self.test_names
             .current(self.connection, self.project.id.0)
-            .map_err(|error| error.during("reading the names of all tests"))
+            .during("reading the names of all tests")
     }
 
     fn green_durations(
@@ -454,29 +454,25 @@ impl Snapshot for StateSnapshot<'_> {
         runs: &[(i32, Timestamp)],
     ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError> {
         let joins = self.joins()?;
-        timing::of_runs(self.connection, self.project, &joins, runs)
-            .map_err(|error| error.during("reading durations"))
+        timing::of_runs(self.connection, self.project, &joins, runs).during("reading durations")
     }
 
     fn run_durations(&mut self, runs: &[(i32, Timestamp)]) -> Result<Vec<Option<u64>>, StoreError> {
-        timing::whole_runs(self.connection, self.project, runs)
-            .map_err(|error| WorkError::<StoreError>::from(error).during("reading durations of runs"))
+        timing::whole_runs(self.connection, self.project, runs).during("reading durations of runs")
     }
 
     fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
-        let read = owners::find(self.connection, self.project.id.0).map_err(WorkError::<StoreError>::from);
-        read.map_err(|error| error.during("reading the owners file"))
+        owners::find(self.connection, self.project.id.0).during("reading the owners file")
     }
 
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {
-        run_detail::failed_run(self.connection, self.project, id)
-            .map_err(|error| error.during("reading a run with failures"))
+        run_detail::failed_run(self.connection, self.project, id).during("reading a run with failures")
     }
 
     fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError> {
         let joins = self.joins()?;
         let mut observed = record::uncounted_run(self.connection, self.project, run)
-            .map_err(|error| error.during("reading a run that does not count in verdicts"))?;
+            .during("reading a run that does not count in verdicts")?;
         if let Some(observed) = &mut observed {
             joins.apply(observed);
         }
@@ -490,7 +486,7 @@ impl Snapshot for StateSnapshot<'_> {
     ) -> Result<Vec<(FinalStatus, TestName)>, StoreError> {
         let joins = self.joins()?;
         failed_run::final_statuses(self.connection, self.project, &joins, run, tests)
-            .map_err(|error| error.during("reading the results of failed tests"))
+            .during("reading the results of failed tests")
     }
 
     fn window_errors(
@@ -523,7 +519,7 @@ impl Snapshot for StateSnapshot<'_> {
                 &counts,
             )
         };
-        read().map_err(|error| error.during("reading the errors of a window"))
+        read().during("reading the errors of a window")
     }
 
     fn stored_facts(
@@ -532,16 +528,17 @@ impl Snapshot for StateSnapshot<'_> {
     ) -> Result<HashMap<TestOrdinal, StoredFacts>, StoreError> {
         let joins = self.joins()?;
         stored_facts::of_tests(self.connection, self.project, &joins, tests)
-            .map_err(|error| error.during("reading verdicts and first failures"))
+            .during("reading verdicts and first failures")
     }
 
     fn test_ordinals(&mut self, tests: &[TestSelector]) -> Result<Vec<TestLookup<TestOrdinal>>, StoreError> {
-        test::ordinals(self.connection, self.project, tests).map_err(|error| error.during("looking up tests"))
+        test::ordinals(self.connection, self.project, tests).during("looking up tests")
     }
 
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError> {
-        failed_run::signature_numbers(self.connection, self.project, fingerprints)
-            .map_err(|error| error.during("looking up error signatures"))
+        let fingerprints: Vec<&str> = fingerprints.iter().map(String::as_str).collect();
+        let ordinals = signature::ordinals(self.connection, self.project.id.0, &fingerprints);
+        signature::numbers(ordinals.during("looking up error signatures")?)
     }
 
     fn tests_with_signature(
@@ -553,7 +550,7 @@ impl Snapshot for StateSnapshot<'_> {
         let (from, to) = self.project.visible_part(from, to);
         let joins = self.joins()?;
         let hits = signature::tests_with(self.connection, self.project, fingerprint, (from, to))
-            .map_err(|error| error.during("reading the tests of an error signature"))?;
+            .during("reading the tests of an error signature")?;
         let present = |hits: SignatureHits| {
             let tests: BTreeSet<TestOrdinal> = hits.tests.iter().map(|test| joins.current(*test)).collect();
             SignatureHits {
@@ -575,12 +572,12 @@ impl Snapshot for StateSnapshot<'_> {
     ) -> Result<RecognisedReport, StoreError> {
         let joins = self.joins()?;
         record::recognise(self.connection, self.project, &joins, recording, rules, now)
-            .map_err(|error| error.during("recognising a report"))
+            .during("recognising a report")
     }
 
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
         let joins = self.joins()?;
         observation::final_results(self.connection, self.project, &joins, results)
-            .map_err(|error| error.during("reading final results"))
+            .during("reading final results")
     }
 }

@@ -1,4 +1,4 @@
-//! The measured requests, at least one per route and tool. Their parameters are read through the API.
+//! The measured requests: the rows of docs/performance.md. Their parameters are read through the API.
 
 use anyhow::{Context as _, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -44,8 +44,11 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
     let whole = all
         .iter()
         .find(|run| total(run) == most && run.get("shards").is_none_or(Value::is_null));
-    let id = |run: Option<&Value>| text(run.or_else(|| all.first()).unwrap_or(&Value::Null), "/id", "run");
-    let (run, older) = (id(whole)?, id(all.last())?);
+    let run = text(
+        whole.or_else(|| all.first()).unwrap_or(&Value::Null),
+        "/id",
+        "run",
+    )?;
     // A test that fails sometimes; in a tiny data set any test.
     let flaky = read(&format!("{base}/flaky"))?;
     let detail = read(&format!("{base}/runs/{run}"))?;
@@ -66,10 +69,8 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
     let history = format!("{base}/tests/{name}?filePath={in_file}");
     let mut cases = vec![
         ("projects", "/api/v1/projects".to_owned()),
-        ("settings", format!("{base}/settings")),
         ("branches", format!("{base}/branches")),
         ("durations", format!("{base}/durations")),
-        ("health", format!("{base}/health")),
         (
             "test status",
             format!("{base}/tests/{name}/status?filePath={in_file}"),
@@ -81,18 +82,13 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ("runs list", format!("{base}/runs")),
         ("run detail", format!("{base}/runs/{run}")),
         ("failures of a run", format!("{base}/runs/{run}/failures")),
-        (
-            "failures of an older run",
-            format!("{base}/runs/{older}/failures"),
-        ),
         ("test history, 30 days", history.clone()),
         ("test history, 90 days", format!("{history}&days=90")),
-        ("flaky list, some tests failing", format!("{base}/flaky")),
-        ("tests", format!("{base}/tests")),
+        ("flaky list", format!("{base}/flaky")),
     ];
     if let Some(storm) = data.of(Role::Storm) {
         let path = format!("/api/v1/projects/{}/flaky", storm.id);
-        cases.push(("flaky list, every test failing", path));
+        cases.push(("flaky list of the storm", path));
     }
     cases.push(("error signatures, 30 days", format!("{base}/errors")));
     if let Some(fingerprint) = signature {
@@ -102,23 +98,10 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         name,
         request: Request::Get(path),
     });
-    // A test that failed in the run.
-    let failures = read(&format!("{base}/runs/{run}/failures"))?;
-    let failed = failures
-        .pointer("/failures/0/testName")
-        .and_then(Value::as_str)
-        .unwrap_or(&test);
-    let local = json!([{"test": failed, "message": "expected 3, got 4"}]);
     let tools = [
         ("explain_failures of a run", json!({"run": run})),
-        ("explain_failures of an older run", json!({"run": older})),
-        ("explain_failures of a local run", json!({"failures": local})),
         ("explain_test", json!({"test": test})),
-        ("show_failure", json!({"run": run, "test": failed})),
         ("list_flaky", json!({})),
-        ("list_tests", json!({})),
-        ("list_errors", json!({})),
-        ("list_runs", json!({})),
     ];
     let tool = |(name, mut arguments): (&'static str, Value)| {
         if let Some(arguments) = arguments.as_object_mut() {

@@ -14,7 +14,7 @@ In full, with growth: 31 million results, 3 GB of disk, half an hour:
   assay-bench all --growth
 
 A shape of your own:
-  assay-bench generate --data-dir /tmp/mine --projects 30 --alike --tests 900 --runs-per-day 5 --storm-days 0
+  assay-bench generate --data-dir /tmp/mine --projects 30 --tests 900 --runs-per-day 5 --storm-days 0
   assay-bench load --data-dir /tmp/mine";
 
 /// Measure the service on a data set of known size
@@ -39,16 +39,9 @@ pub(crate) enum Command {
     Generate {
         #[command(flatten)]
         shape: Shape,
-        /// Generate it again in any case
-        #[arg(long)]
-        replace: bool,
     },
-    /// Measure every route and every tool for agents
-    Load {
-        /// Only those whose name in the table contains this
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        only: String,
-    },
+    /// Measure routes and tools for agents
+    Load,
     /// Measure imports into the full database; adds some runs to it
     Import {
         /// Number of runs of each kind

@@ -47,8 +47,6 @@ pub(crate) struct Measurement {
     pub(crate) seconds: f64,
     /// Latencies of the requests with the same status as the first, ascending, in microseconds.
     latencies: Vec<u32>,
-    /// Answers with another status than the first one: an overloaded server rejects requests.
-    pub(crate) rejected: u64,
     pub(crate) status: u16,
     /// Bytes of one body.
     pub(crate) bytes: usize,
@@ -108,7 +106,6 @@ impl Client {
         Ok(Measurement {
             seconds: last.saturating_duration_since(begin).max(time).as_secs_f64(),
             latencies,
-            rejected: driven.iter().map(|driven| driven.rejected).sum(),
             status: first.status,
             bytes: first.body.len(),
         })
@@ -125,7 +122,6 @@ impl Client {
         let agent = agent();
         let mut driven = ConnectionTimes {
             latencies: Vec::new(),
-            rejected: 0,
             ended: begin,
         };
         loop {
@@ -135,7 +131,6 @@ impl Client {
             }
             let answer = self.send(&agent, request)?;
             if answer.status != status {
-                driven.rejected += u64::from(started >= begin);
                 ensure!(started < end + PATIENCE, "all requests are rejected");
                 thread::sleep(REJECTED);
             } else if started >= begin {
@@ -172,7 +167,6 @@ impl Client {
 /// The measurements of one connection.
 struct ConnectionTimes {
     latencies: Vec<u32>,
-    rejected: u64,
     ended: Instant,
 }
 

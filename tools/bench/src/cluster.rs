@@ -1,9 +1,6 @@
 //! The private Postgres of a data set.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use anyhow::Context as _;
 use assay_local_postgres::{Cluster, Settings};
@@ -54,31 +51,6 @@ impl Running {
     pub(crate) fn connection(&self) -> anyhow::Result<PgConnection> {
         PgConnection::establish(&self.url()).context("connecting to the data set")
     }
-
-    /// The current length of Postgres' log.
-    pub(crate) fn log_length(&self) -> anyhow::Result<u64> {
-        Ok(fs::metadata(self.log()).context("reading Postgres' log")?.len())
-    }
-
-    /// The part of Postgres' log after this length.
-    pub(crate) fn log_since(&self, length: u64) -> anyhow::Result<String> {
-        let bytes = fs::read(self.log()).context("reading Postgres' log")?;
-        let part = bytes.get(usize::try_from(length)?..).unwrap_or_default();
-        Ok(String::from_utf8_lossy(part).into_owned())
-    }
-
-    fn log(&self) -> PathBuf {
-        self.cluster.base().join("postgres.log")
-    }
-}
-
-/// A connection string with settings for its sessions.
-pub(crate) fn with_settings(url: &str, settings: &[(&str, &str)]) -> String {
-    let options: Vec<String> = settings
-        .iter()
-        .map(|(name, value)| format!("-c%20{name}%3D{value}"))
-        .collect();
-    format!("{url}&options={}", options.join("%20"))
 }
 
 #[derive(QueryableByName)]

@@ -14,7 +14,7 @@ use assay_repository::{Database, PoolOptions};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::{clock, cluster::Running, number::float, shape::Shape, step::step, table::shown};
+use crate::{clock, cluster::Running, number::float, shape::Shape, table::shown};
 
 /// The description of a data set, as in `dataset.json` of the data folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,27 +88,14 @@ impl Dataset {
             return Ok(None);
         }
         let data = serde_json::from_slice(&fs::read(&path)?);
-        data.map(Some).with_context(|| {
-            format!(
-                "{} has the format of another version; run `assay-bench generate --replace`",
-                path.display()
-            )
-        })
+        data.map(Some)
+            .with_context(|| format!("{} has the format of another version; remove it", path.display()))
     }
 
     pub(crate) fn store(&self, dir: &Path) -> anyhow::Result<()> {
         let path = manifest(dir);
         fs::write(&path, serde_json::to_vec_pretty(self)?)
             .with_context(|| format!("writing {}", path.display()))
-    }
-
-    /// Removes the description of the data set in this folder, before the data set changes.
-    pub(crate) fn forget(dir: &Path) -> anyhow::Result<()> {
-        let path = manifest(dir);
-        if path.exists() {
-            fs::remove_file(path)?;
-        }
-        Ok(())
     }
 }
 
@@ -135,14 +122,15 @@ impl OpenDataset {
         };
         let age = clock::now().since_ms(data.until) / DAY_MS;
         if age > 1 {
-            step(&format!(
-                "this data set ends {age} days ago: windows that end now hold less of it"
-            ));
+            eprintln!("assay-bench: this data set ends {age} days ago: windows that end now hold less of it");
         }
         let running = Running::start(dir, pg_bin)?;
         let pending = assay_repository::pending(&running.url())?;
         if !pending.is_empty() {
-            bail!("the data set was made with an older schema; run `assay-bench generate --replace`");
+            bail!(
+                "the data set was made with an older schema; remove {}",
+                dir.display()
+            );
         }
         Ok(Self {
             dir: dir.to_path_buf(),

@@ -3,7 +3,6 @@
 use crate::{
     cases,
     cli::Options,
-    cluster,
     dataset::OpenDataset,
     generate::generate,
     import,
@@ -11,7 +10,6 @@ use crate::{
     number::float,
     program::{self, Program},
     shape::{Shape, Size},
-    step::step,
     table::Table,
 };
 
@@ -19,13 +17,13 @@ use crate::{
 pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow::Result<Table> {
     let (mut measurements, mut results) = (Vec::new(), Vec::new());
     for size in sizes {
-        step(&format!("size {}", size.name()));
+        eprintln!("assay-bench: size {}", size.name());
         let own = Options {
             size: *size,
             ..options.clone()
         };
         let dir = own.dir();
-        let data = generate(&dir, own.pg_bin.as_deref(), &shape.scaled(*size), false)?;
+        let data = generate(&dir, own.pg_bin.as_deref(), &shape.scaled(*size))?;
         results.push(data.sum(|made| made.results));
         measurements.push(measured(&OpenDataset::open(&dir, own.pg_bin.as_deref())?, &own)?);
     }
@@ -59,17 +57,12 @@ pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow
 
 fn measured(opened: &OpenDataset, options: &Options) -> anyhow::Result<Vec<(String, f64)>> {
     let binary = program::server(options.server.as_deref())?;
-    let server = Program::server(&binary, opened, &opened.running.url())?;
+    let server = Program::server(&binary, opened)?;
     let cases = cases::cases(&server.client, &opened.data)?;
-    let mut connection = opened.running.connection()?;
-    let results = opened.data.sum(|made| made.results);
-    let bytes = float(cluster::size(&mut connection)?);
-    let mut figures = vec![
-        ("results, millions".to_owned(), results / 1e6),
-        ("database, GB".to_owned(), bytes / 1e9),
-        ("bytes a result".to_owned(), bytes / results.max(1.0)),
-        ("generating, s".to_owned(), opened.data.seconds),
-    ];
+    let mut figures = vec![(
+        "results, millions".to_owned(),
+        opened.data.sum(|made| made.results) / 1e6,
+    )];
     for timed in timed(&server, &cases, options.time())? {
         let name = timed.case.name;
         figures.extend(timed.alone.ms(0.5).map(|ms| (format!("{name}, p50 ms"), ms)));

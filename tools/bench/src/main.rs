@@ -14,8 +14,6 @@ mod machine;
 mod number;
 mod program;
 mod shape;
-mod statements;
-mod step;
 mod table;
 
 use std::{
@@ -47,10 +45,10 @@ fn main() -> ExitCode {
 
 fn run(options: &Options, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Generate { shape, replace } => generate(options, &shape, replace),
-        Command::Load { only } => {
+        Command::Generate { shape } => generate(options, &shape),
+        Command::Load => {
             let opened = open(options)?;
-            publish(&opened, &load::load(&opened, options, &only)?)
+            publish(&opened, &load::load(&opened, options)?)
         }
         Command::Import { times } => {
             let opened = open(options)?;
@@ -58,8 +56,8 @@ fn run(options: &Options, command: Command) -> anyhow::Result<()> {
         }
         Command::Growth { shape, sizes } => growth(options, &shape, &sizes),
         Command::All { shape, growth: grow } => {
-            generate(options, &shape, false)?;
-            run(options, Command::Load { only: String::new() })?;
+            generate(options, &shape)?;
+            run(options, Command::Load)?;
             run(options, Command::Import { times: 15 })?;
             if grow {
                 let part = |share: f64| Size(options.size.0 * share);
@@ -70,9 +68,9 @@ fn run(options: &Options, command: Command) -> anyhow::Result<()> {
     }
 }
 
-fn generate(options: &Options, shape: &Shape, replace: bool) -> anyhow::Result<()> {
+fn generate(options: &Options, shape: &Shape) -> anyhow::Result<()> {
     let shape = shape.scaled(options.size);
-    let data = generate::generate(&options.dir(), options.pg_bin.as_deref(), &shape, replace)?;
+    let data = generate::generate(&options.dir(), options.pg_bin.as_deref(), &shape)?;
     let columns = ["Project", "tests", "runs", "results"];
     let mut table = Table::new("The data set", &columns);
     for (number, made) in (0_u32..).zip(&data.projects) {

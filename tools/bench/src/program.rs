@@ -27,13 +27,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The real server over this database, without a rate limit.
-    pub(crate) fn server(server: &Path, opened: &OpenDataset, url: &str) -> anyhow::Result<Self> {
+    /// The real server over the data set, without a rate limit.
+    pub(crate) fn server(server: &Path, opened: &OpenDataset) -> anyhow::Result<Self> {
         let (listen, admin, front) = (free_address()?, free_address()?, free_address()?);
         let log = File::create(opened.dir.join("assay-server.log")).context("making a log")?;
         let mut command = Command::new(server);
         command
-            .env("ASSAY_DATABASE_URL", url)
+            .env("ASSAY_DATABASE_URL", opened.running.url())
             .env("ASSAY_LISTEN", listen.to_string())
             .env("ASSAY_ADMIN_LISTEN", admin.to_string())
             .env("ASSAY_FRONT_LISTEN", front.to_string())

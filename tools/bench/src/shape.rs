@@ -33,9 +33,6 @@ pub(crate) struct Shape {
     /// end
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub(crate) first_tests: f64,
-    /// Make every project as large as the first, and with as many runs
-    #[arg(long)]
-    pub(crate) alike: bool,
     /// Branches of the large project in addition to its stable one
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) branches: u32,

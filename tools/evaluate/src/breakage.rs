@@ -1,4 +1,4 @@
-//! The breakages that are planted into a history.
+//! The breakages and the flaky tests of a simulated history.
 
 use std::collections::BTreeMap;
 
@@ -50,6 +50,28 @@ impl Breakage {
             tests: tests.collect(),
             revision,
         }
+    }
+}
+
+/// The texts from here on are of flaky tests, one for each test.
+const FLAKE_TEXTS: u32 = 1 << 20;
+
+/// Flaky tests, each with its rate.
+#[derive(Debug)]
+pub(crate) struct Flakes(BTreeMap<u32, f64>);
+
+impl Flakes {
+    /// Draws this share of the tests, with rates between two powers of ten.
+    pub(crate) fn draw(tests: u32, share: f64, exponents: (f64, f64), random: &mut StdRng) -> Self {
+        let flaky: Vec<u32> = (0..tests).filter(|_| random.random_bool(share)).collect();
+        let rate = |test| (test, 10.0_f64.powf(random.random_range(exponents.0..exponents.1)));
+        Self(flaky.into_iter().map(rate).collect())
+    }
+
+    /// The text of a test that fails now.
+    pub(crate) fn text(&self, test: u32, random: &mut StdRng) -> Option<u32> {
+        let rate = self.0.get(&test)?;
+        random.random_bool(*rate).then_some(FLAKE_TEXTS + test)
     }
 }
 

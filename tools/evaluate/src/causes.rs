@@ -10,9 +10,9 @@ use std::{
     fmt::Write as _,
 };
 
-use assay_answers::failures::{action, cause, gate};
+use assay_answers::failures::{action, gate};
 use assay_flakiness::{
-    Diagnose as _, Engine, ErrorTexts, FailureCause,
+    Diagnose as _, Engine, ErrorTexts,
     domain::{
         cause::{Action, Cause, Knowledge},
         observation::{Bitmap, Failure, History, RunFacts, RunObservations},
@@ -67,6 +67,51 @@ pub(crate) struct BranchRun {
 }
 
 impl BranchRun {
+    /// A run without breakages.
+    pub(crate) const fn new(at: f64, branch: u32, revision: u32) -> Self {
+        Self {
+            at,
+            branch,
+            revision,
+            own: Vec::new(),
+            before: Vec::new(),
+            outage: None,
+        }
+    }
+
+    /// The failure of a test by a breakage in the run's code: its cause and its text.
+    pub(crate) fn broken(&self, test: u32, random: &mut StdRng) -> Option<(Cause, u32)> {
+        let own = self.own.iter().map(|broken| (self.cause_by(broken), broken));
+        let before = self.before.iter().map(|broken| (Cause::BrokenBefore, broken));
+        let mut fails = own.chain(before).filter_map(|(cause, broken)| {
+            let (rate, text) = broken.tests.get(&test)?;
+            random.random_bool(*rate).then_some((cause, *text))
+        });
+        fails.next()
+    }
+
+    /// The text of a test's failure by the run's outage.
+    pub(crate) fn outage_text(&self, random: &mut StdRng) -> Option<u32> {
+        let (share, text) = self.outage?;
+        random.random_bool(share).then_some(text)
+    }
+
+    /// The facts of the run at this index of its history.
+    pub(crate) fn facts(&self, place: usize) -> RunFacts {
+        let branch = match self.branch {
+            0 => "main".to_owned(),
+            number => format!("branch-{number}"),
+        };
+        RunFacts {
+            id: format!("run-{place}").into(),
+            number: i32::try_from(place).unwrap_or(i32::MAX).saturating_add(1),
+            started_at: time(self.at),
+            revision: Some(format!("{branch}-{}", self.revision).into()),
+            branch: Some(branch.into()),
+            variant: "".into(),
+        }
+    }
+
     /// The cause of a failure by one of the run's own breakages.
     pub(crate) const fn cause_by(&self, own: &Breakage) -> Cause {
         match (self.branch, own.revision == self.revision) {
@@ -117,12 +162,8 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
                 own.clear();
             }
             pushes.push(BranchRun {
-                at,
-                branch,
-                revision,
                 own: own.clone(),
-                before: Vec::new(),
-                outage: None,
+                ..BranchRun::new(at, branch, revision)
             });
             if !own.is_empty() && random.random_bool(0.35) {
                 let again = at + random.random_range(0.02..0.1);
@@ -134,8 +175,6 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
         if is_merged {
             // Later runs have these failures from the stable branch.
             former.pop();
-        }
-        if is_merged {
             let fixed_at = at + random.random_range(0.2..2.0);
             broken.extend(own.iter().cloned().map(|breakage| (at, fixed_at, breakage)));
         }
@@ -151,12 +190,8 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
             let mut stacked = Vec::new();
             for _ in 0..random.random_range(1..=2_u32) {
                 stacked.push(BranchRun {
-                    at: again,
-                    branch,
-                    revision: 0,
                     own: copied.clone(),
-                    before: Vec::new(),
-                    outage: None,
+                    ..BranchRun::new(again, branch, 0)
                 });
                 again += random.random_range(0.02..0.1);
             }
@@ -176,14 +211,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
                 Breakage::new(revision, TESTS, texts, random),
             ));
         }
-        runs.push(BranchRun {
-            at,
-            branch: 0,
-            revision,
-            own: Vec::new(),
-            before: Vec::new(),
-            outage: None,
-        });
+        runs.push(BranchRun::new(at, 0, revision));
     }
     for run in &mut runs {
         let now = broken
@@ -282,25 +310,29 @@ impl CausesWorld {
         run: BranchRun,
         mut outcome: impl FnMut(&BranchRun, u32) -> Option<(Cause, u32)>,
     ) {
-        let place = self.runs.len();
-        let branch = match run.branch {
-            0 => "main".to_owned(),
-            number => format!("branch-{number}"),
-        };
-        let mut observed = RunObservations::of(RunFacts {
-            id: format!("run-{place}").into(),
-            number: i32::try_from(place).unwrap_or(i32::MAX).saturating_add(1),
-            started_at: time(run.at),
-            revision: Some(format!("{branch}-{}", run.revision).into()),
-            branch: Some(branch.into()),
-            variant: "".into(),
+        let outcomes = (0..self.history.tests).filter_map(|test| {
+            let (cause, text) = outcome(&run, test)?;
+            Some((test, cause, Some(text)))
         });
+        let failures = outcomes.collect::<Vec<_>>();
+        let facts = run.facts(self.runs.len());
+        self.add(run, facts, failures);
+    }
+
+    /// Adds a run with these failures: the tests in ascending order, each with its cause and its text.
+    pub(crate) fn add(
+        &mut self,
+        run: BranchRun,
+        facts: RunFacts,
+        failures: impl IntoIterator<Item = (u32, Cause, Option<u32>)>,
+    ) {
+        let place = self.runs.len();
+        let mut observed = RunObservations::of(facts);
         observed.present = (0..self.history.tests).collect::<Bitmap>();
-        for test in 0..self.history.tests {
-            let Some((cause, text)) = outcome(&run, test) else {
-                continue;
-            };
-            self.texts.insert(place, test, text);
+        for (test, cause, text) in failures {
+            if let Some(text) = text {
+                self.texts.insert(place, test, text);
+            }
             self.truth.insert((place, test), cause);
             observed.failures.push(Failure {
                 test,
@@ -322,19 +354,8 @@ fn outcome_of(
     drifts: &[Drift],
     random: &mut StdRng,
 ) -> Option<(Cause, u32)> {
-    for broken in &run.own {
-        if let Some((rate, text)) = broken.tests.get(&test)
-            && random.random_bool(*rate)
-        {
-            return Some((run.cause_by(broken), *text));
-        }
-    }
-    for broken in &run.before {
-        if let Some((rate, text)) = broken.tests.get(&test)
-            && random.random_bool(*rate)
-        {
-            return Some((Cause::BrokenBefore, *text));
-        }
+    if let Some(failure) = run.broken(test, random) {
+        return Some(failure);
     }
     let drift = drifts
         .iter()
@@ -342,9 +363,7 @@ fn outcome_of(
     if let Some(drift) = drift {
         return Some((Cause::Environment, drift.text));
     }
-    if let Some((share, text)) = run.outage
-        && random.random_bool(share)
-    {
+    if let Some(text) = run.outage_text(random) {
         return Some((Cause::Environment, text));
     }
     let flake = flakes.get(&test).filter(|flake| random.random_bool(flake.rate))?;
@@ -357,38 +376,26 @@ fn outcome_of(
 /// The counted figures.
 #[derive(Debug, Default)]
 struct Score {
-    failures: u32,
-    right: u32,
-    unclear: u32,
-    brier: f64,
     bands: Bands,
     /// Runs with a breakage by their branch, and others: the gate, and its rivals.
     gates: BTreeMap<&'static str, [Actions; 2]>,
 }
 
 impl Score {
-    fn add(&mut self, truth: Cause, failure: &FailureCause) {
-        self.failures += 1;
-        let judged_cause = cause(failure);
-        self.right += u32::from(judged_cause == truth);
-        self.unclear += u32::from(judged_cause == Cause::Unclear);
-        let probabilities = &failure.probabilities;
-        for (each, probability) in [
-            (Cause::Flake, probabilities.flake),
-            (Cause::Environment, probabilities.environment),
-            (Cause::BrokenBefore, probabilities.broken_before),
-            (Cause::EarlierOnBranch, probabilities.earlier_on_branch),
-            (Cause::ThisChange, probabilities.this_change),
-        ] {
-            let outcome = if each == truth { 1.0 } else { 0.0 };
-            self.brier += (probability - outcome) * (probability - outcome);
-        }
-        self.bands.add(probabilities.mine(), is_mine(truth));
-    }
-
     fn gate(&mut self, name: &'static str, has_own: bool, action: Action) {
         let [own, others] = self.gates.entry(name).or_default();
         if has_own { own } else { others }.add(action);
+    }
+
+    fn table(&self) -> String {
+        let mut text =
+            self.bands.table() + "\n| Rule | Runs | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n";
+        for (name, [own, others]) in &self.gates {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "| {name}, own breakage | {} |{}", own.all(), own.shares());
+            let _ = writeln!(text, "| {name}, none | {} |{}", others.all(), others.shares());
+        }
+        text
     }
 }
 
@@ -433,7 +440,7 @@ fn judge(world: &CausesWorld, score: &mut Score) {
                 continue;
             };
             has_own |= is_mine(*truth);
-            score.add(*truth, failure);
+            score.bands.add(failure.probabilities.mine(), is_mine(*truth));
         }
         score.gate("gate", has_own, action(gate(&causes).mine));
         let excuse = |excused: &dyn Fn(u32) -> bool| match causes.iter().all(|failure| excused(failure.test))
@@ -445,26 +452,6 @@ fn judge(world: &CausesWorld, score: &mut Score) {
         let on_either = excuse(&|test| flaky_list.contains(&test) || stable_failed.contains(&test));
         score.gate("on the flaky list", has_own, on_list);
         score.gate("on the flaky list or failed on stable", has_own, on_either);
-    }
-}
-
-impl Score {
-    fn table(&self) -> String {
-        let failures = f64::from(self.failures.max(1));
-        let mut text = format!(
-            "{} failures of branch runs: {:.1} % named right, {:.1} % unclear, Brier {:.4}\n\n",
-            self.failures,
-            100.0 * f64::from(self.right) / failures,
-            100.0 * f64::from(self.unclear) / failures,
-            self.brier / failures,
-        );
-        text += &self.bands.table();
-        text += "\n| Rule | Runs | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n";
-        for (name, [own, others]) in &self.gates {
-            let _ = writeln!(text, "| {name}, own breakage | {} |{}", own.all(), own.shares());
-            let _ = writeln!(text, "| {name}, none | {} |{}", others.all(), others.shares());
-        }
-        text
     }
 }
 

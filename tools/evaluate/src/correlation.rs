@@ -68,22 +68,12 @@ pub(crate) fn table(folder: &Path) -> anyhow::Result<String> {
         again.add(1.0 - 1.0 / median.max(1.0), rate);
         unrelated.add(rate, rate);
     }
-    let (mut followed, mut all) = (0_u32, 0_u32);
-    for row in rows(folder, "correlated_rounds.csv")? {
-        let rounds = row.get(1).unwrap_or_default().split_whitespace();
-        let rounds: Vec<u32> = rounds.map(str::parse).collect::<Result<_, _>>()?;
-        for round in rounds.iter().filter(|round| **round < 99) {
-            all += 1;
-            followed += u32::from(rounds.contains(&(round + 1)));
-        }
-    }
     Ok(format!(
         "share of tests that never fail alone: {}\n\
          P(fails alone), of a test that failed in its suite: {}\n\
          share of tests that fail in a row of {ROW} or more: {}\n\
          P(fails in the next round), after a failure: {}\n\
-         the same if rounds were independent: {}\n\
-         in the ten batches with listed rounds, {followed} of {all} failures are followed by one\n",
+         the same if rounds were independent: {}\n",
         never_alone.text(),
         again_alone.text(),
         in_rows.text(),
@@ -124,7 +114,6 @@ mod tests {
                 "bursts.csv",
                 "test,min,median,mean,longest\na,1,1,1,1\nb,2,4,4,5\n",
             ),
-            ("correlated_rounds.csv", "test,rounds,longest\nb,3 4 5 98,3\n"),
         ] {
             fs::write(folder.join(name), text).unwrap();
         }
@@ -135,7 +124,6 @@ mod tests {
             "P(fails alone), of a test that failed in its suite: 0.20 by tests, 0.30 by failures",
             "row of 4 or more: 0.50 by tests, 0.75 by failures",
             "after a failure: 0.38 by tests, 0.56 by failures",
-            "2 of 4 failures are followed",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }

@@ -16,7 +16,6 @@ use assay_flakiness::{
     domain::{
         cause::Knowledge,
         observation::History,
-        test::TestName,
         timestamp::{DAY_MS, Timestamp},
         verdict::{Judge as _, Signal, VerdictStatus},
     },
@@ -44,7 +43,6 @@ type Evidence = (Vec<usize>, BTreeSet<Chain>);
 struct Broken {
     engine: Calls,
     two: Calls,
-    three: Calls,
 }
 
 #[derive(Default)]
@@ -55,14 +53,12 @@ struct Counts {
     red: [u32; 2],
     test_days: u32,
     changes: u32,
-    /// Changes between too few runs and another verdict without new failures.
-    gathering: u32,
-    /// The days on which the calendar decides, by test, with the last sentence.
-    calendar: BTreeMap<u32, (u32, String)>,
+    /// The tests that fail by the calendar on any day.
+    calendar: BTreeSet<u32>,
 }
 
 /// The tables of the later half of a history, or of `all` of it.
-pub(crate) fn table(history: &History, names: &[TestName], all: bool) -> String {
+pub(crate) fn table(history: &History, all: bool) -> String {
     let times = || history.runs.iter().map(|run| run.run.started_at);
     let (Some(first), Some(last)) = (times().min(), times().max()) else {
         return "no runs\n".to_owned();
@@ -78,22 +74,17 @@ pub(crate) fn table(history: &History, names: &[TestName], all: bool) -> String 
         before = counts.judge(history, now, &future, &starts, &before);
         now = now.plus_days(1);
     }
-    counts.text() + &counts.of_calendar(names) + &calibration(history, from, &future)
+    counts.text() + &calibration(history, from, &future)
 }
 
 impl Broken {
     fn add(&mut self, by_engine: bool, streak: usize, lasts: bool) {
         self.engine.add(by_engine, lasts);
         self.two.add(streak >= 2, lasts);
-        self.three.add(streak >= 3, lasts);
     }
 
     fn text(&self) -> String {
-        let rules = [
-            ("engine", self.engine),
-            ("two red runs in a row", self.two),
-            ("three red runs in a row", self.three),
-        ];
+        let rules = [("engine", self.engine), ("two red runs in a row", self.two)];
         let lines = rules.map(|(name, calls)| format!("  {name:<34} P/R/F1 {calls}\n"));
         lines.concat()
     }
@@ -151,7 +142,6 @@ impl Counts {
                 let is_gathering = [*status, verdict.status].contains(&VerdictStatus::InsufficientData);
                 let changes = *status != verdict.status && *of_before == evidence;
                 self.changes += u32::from(changes && !is_gathering);
-                self.gathering += u32::from(changes && is_gathering);
             }
             if !red.is_empty() {
                 let shows = matches!(
@@ -176,9 +166,7 @@ impl Counts {
                 }
             }
             if verdict.reason == Some(Signal::Calendar) {
-                let (days, sentence) = self.calendar.entry(verdict.test).or_default();
-                *days += 1;
-                *sentence = verdict.explanation;
+                self.calendar.insert(verdict.test);
             }
             today.insert(verdict.test, (verdict.status, evidence));
         }
@@ -200,22 +188,7 @@ impl Counts {
             "  changes of verdict without evidence {:.3} a test-month",
             f64::from(self.changes) / months.max(1.0)
         );
-        let _ = writeln!(
-            text,
-            "  changes to and from too few runs, without evidence {:.3} a test-month",
-            f64::from(self.gathering) / months.max(1.0)
-        );
-        text
-    }
-
-    /// The tests that fail by the calendar.
-    fn of_calendar(&self, names: &[TestName]) -> String {
-        let mut text = format!("{} tests fail by the calendar\n", self.calendar.len());
-        for (test, (days, sentence)) in &self.calendar {
-            let name = names.get(usize::try_from(*test).unwrap_or(usize::MAX));
-            let name = name.map_or("", |name| name.name.as_str());
-            let _ = writeln!(text, "  {name}, {days} days: {sentence}");
-        }
+        let _ = writeln!(text, "{} tests fail by the calendar", self.calendar.len());
         text
     }
 }
@@ -306,14 +279,10 @@ fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -
             bands.add(broke, *lasts);
         }
     }
-    let mut text = String::from("first failures of the stable branch: P(the code broke it)\n");
-    for (end, [lasted, ended], [mean, share]) in bands.rows() {
-        let count = lasted + ended;
-        let _ = writeln!(
-            text,
-            "  below {end:.2}: {count:>6} failures, mean {mean:.3}, lasted {share:.3}"
-        );
-    }
+    let mut text = format!(
+        "first failures of the stable branch, P(the code broke it), and whether they lasted:\n{}",
+        bands.table()
+    );
     let _ = writeln!(
         text,
         "revisions that began failures on several variants, in windows of 14 days that do not overlap: \

@@ -17,6 +17,8 @@ use crate::{
     results::by_test,
 };
 
+/// The simulated fixes.
+const FIXES: u32 = 9_000;
 /// The runs before a fix, from which its rate is estimated.
 const BEFORE: u32 = 200;
 /// The rates before a fix, the logarithm equally distributed.
@@ -82,9 +84,9 @@ struct Score {
 }
 
 /// The table of simulated fixes.
-pub(crate) fn simulated(fixes: u32, seed: u64) -> String {
+pub(crate) fn simulated() -> String {
     let verify = Rule::Verify(CleanRuns::Repetitions);
-    let of = |rule, kind| score(rule, kind, fixes, seed);
+    let of = |rule, kind| score(rule, kind, FIXES, 101);
     let in_suite = of(verify, RerunKind::WithFile);
     // The fixed number that takes as many runs in all.
     let as_costly = |count: &u32| of(Rule::InARow(*count), RerunKind::WithFile).runs >= in_suite.runs;
@@ -112,7 +114,7 @@ pub(crate) fn simulated(fixes: u32, seed: u64) -> String {
             "| {}, {words} | {a:.1} % | {b:.1} % | {c:.1} % | {:.1} % | {} |",
             rule.name(),
             share(score.wrong, proved),
-            score.runs / u64::from(fixes.max(1))
+            score.runs / u64::from(FIXES)
         );
     }
     text

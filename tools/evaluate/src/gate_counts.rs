@@ -4,9 +4,6 @@ use std::fmt::Write as _;
 
 use assay_flakiness::domain::cause::{Action, Cause};
 
-/// Upper limits of the bands of a probability.
-const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
-
 /// Whether the branch of the run caused the failure.
 pub(crate) const fn is_mine(cause: Cause) -> bool {
     matches!(cause, Cause::ThisChange | Cause::EarlierOnBranch)
@@ -40,45 +37,70 @@ impl Actions {
 }
 
 /// Failures by bands of the probability of a cause.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Bands([Band; BANDS.len()]);
+#[derive(Debug)]
+pub(crate) struct Bands(Vec<Band>);
 
 /// The failures of one band.
-#[derive(Debug, Clone, Copy, Default)]
-struct Band {
-    /// Those with this cause, and others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Band {
+    /// The upper limit of the probability.
+    pub(crate) end: f64,
+    /// The number of failures with this cause, and of others.
     own: u32,
     others: u32,
     /// The sum of the probabilities.
     sum: f64,
 }
 
+impl Band {
+    pub(crate) const fn all(self) -> u32 {
+        self.own + self.others
+    }
+
+    /// The mean of the probability, and the share of the failures with this cause.
+    pub(crate) fn means(self) -> [f64; 2] {
+        let all = f64::from(self.all().max(1));
+        [self.sum / all, f64::from(self.own) / all]
+    }
+}
+
+impl Default for Bands {
+    fn default() -> Self {
+        Self::new(&[0.01, 0.05, 0.1, 0.5, 0.9, 1.0])
+    }
+}
+
 impl Bands {
+    /// Bands with these upper limits. The last band includes its limit.
+    pub(crate) fn new(ends: &[f64]) -> Self {
+        let band = |end: &f64| Band {
+            end: *end,
+            own: 0,
+            others: 0,
+            sum: 0.0,
+        };
+        Self(ends.iter().map(band).collect())
+    }
+
     pub(crate) fn add(&mut self, probability: f64, is_own: bool) {
-        let band = BANDS.iter().position(|end| probability < *end);
-        if let Some(band) = band.and_then(|band| self.0.get_mut(band)) {
+        let last = self.0.len().saturating_sub(1);
+        let band = self.0.partition_point(|band| band.end <= probability);
+        if let Some(band) = self.0.get_mut(band.min(last)) {
             *if is_own { &mut band.own } else { &mut band.others } += 1;
             band.sum += probability;
         }
     }
 
-    /// The upper limit of each band, its failures with the cause and others, and the means of the probability and of the
-    /// truth.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (f64, [u32; 2], [f64; 2])> {
-        BANDS.iter().zip(&self.0).map(|(end, band)| {
-            let all = f64::from((band.own + band.others).max(1));
-            let means = [band.sum / all, f64::from(band.own) / all];
-            (end.min(1.0), [band.own, band.others], means)
-        })
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Band> {
+        self.0.iter().copied()
     }
 
     pub(crate) fn table(&self) -> String {
-        let mut text =
-            "| mine below | The branch's | Others | Mean of mine | Were the branch's |\n".to_owned();
-        text += "|---|--:|--:|--:|--:|\n";
-        for (end, [own, others], [mean, share]) in self.rows() {
+        let mut text = "| P below | Failures | Mean of P | True |\n|---|--:|--:|--:|\n".to_owned();
+        for band in self.iter() {
+            let [mean, share] = band.means();
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "| {end:.2} | {own} | {others} | {mean:.3} | {share:.3} |");
+            let _ = writeln!(text, "| {} | {} | {mean:.3} | {share:.3} |", band.end, band.all());
         }
         text
     }

@@ -23,7 +23,13 @@ struct Onset {
 }
 
 /// Judges after every run, and counts the test's runs and failures until the verdict.
-pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
+pub(crate) fn table(seeds: &[u64]) -> String {
+    [Name::S1, Name::S2]
+        .map(|name| of_population(name, seeds))
+        .concat()
+}
+
+fn of_population(name: Name, seeds: &[u64]) -> String {
     let (mut flaky, mut broken) = (Waits::default(), Waits::default());
     for seed in seeds {
         let world = World::new(&name.population(), *seed);
@@ -111,22 +117,16 @@ impl Waits {
     }
 
     fn text(mut self) -> String {
-        self.runs.sort_unstable();
-        self.failures.sort_unstable();
-        let at = |sorted: &[u32], tenths: usize| {
-            sorted
-                .get(sorted.len() * tenths / 10)
-                .or(sorted.last())
-                .copied()
-                .unwrap_or(0)
+        let median = |values: &mut Vec<u32>| {
+            values.sort_unstable();
+            values.get(values.len() / 2).copied().unwrap_or(0)
         };
         format!(
-            "{} of {} found; runs after onset: median {}, 90th percentile {}; failures needed: median {}",
+            "{} of {} found; medians: {} runs after the onset, {} failures",
             self.runs.len(),
             self.onsets,
-            at(&self.runs, 5),
-            at(&self.runs, 9),
-            at(&self.failures, 5)
+            median(&mut self.runs),
+            median(&mut self.failures)
         )
     }
 }

@@ -10,7 +10,7 @@ use assay_flakiness::{
 use csv::{Reader, StringRecord};
 
 /// Reads one attempt per row.
-pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<(History, Vec<TestName>)> {
+pub(crate) fn csv(path: &Path) -> anyhow::Result<History> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let is_packed = path.extension().is_some_and(|extension| extension == "gz");
     let content: Box<dyn Read> = if is_packed {
@@ -27,12 +27,12 @@ pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<(History, 
         let (key, attempt) = columns.attempt(&row).with_context(|| format!("line {line}"))?;
         attempts.entry(key).or_default().push(attempt);
     }
-    let mut builder = HistoryBuilder::new(stable_branch);
+    let mut builder = HistoryBuilder::new("main");
     for ((run, test), mut attempts) in attempts {
         attempts.sort_by_key(|(retry, _)| *retry);
         builder.observe(&run, &test, attempts.into_iter().map(|(_, attempt)| attempt));
     }
-    Ok(builder.build())
+    Ok(builder.build().0)
 }
 
 /// The columns of a file by name.
@@ -84,7 +84,7 @@ impl Columns {
 }
 
 /// Reads the dask-distributed data set: main only, one attempt per result.
-pub(crate) fn dask(directory: &Path) -> anyhow::Result<(History, Vec<TestName>)> {
+pub(crate) fn dask(directory: &Path) -> anyhow::Result<History> {
     let open = |name: &str| {
         let path = directory.join(name);
         File::open(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -121,7 +121,7 @@ pub(crate) fn dask(directory: &Path) -> anyhow::Result<(History, Vec<TestName>)>
         };
         builder.observe(&run, &test, [status]);
     }
-    Ok(builder.build())
+    Ok(builder.build().0)
 }
 
 fn field(row: &StringRecord, place: usize) -> anyhow::Result<&str> {

@@ -1,13 +1,13 @@
 //! Measures the flakiness engine on simulated populations and real histories, and compares it with simple rules.
 //!
-//! This program computes the figures of docs/engine.md. A change of the engine is accepted if no figure gets worse on
+//! This program computes figures of the documents; each command names their page. A change of the engine is accepted if no figure gets worse on
 //! seeds and histories that were not used for tuning.
 #![expect(clippy::print_stdout, reason = "the tables are the program's output")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use assay_flakiness::domain::{observation::History, test::TestName};
-use clap::{Parser, Subcommand, ValueEnum};
+use assay_flakiness::domain::observation::History;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod bisect;
 mod breakage;
@@ -19,8 +19,7 @@ mod fixes;
 mod gate_counts;
 mod latency;
 mod load;
-mod node_history;
-mod node_reports;
+mod node;
 mod population;
 mod pull_requests;
 mod queues;
@@ -45,139 +44,44 @@ struct Arguments {
     command: Command,
 }
 
+/// The seeds of simulations.
+#[derive(Debug, Args)]
+struct Seeds {
+    /// Something is simulated for each seed.
+    #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+    seeds: Vec<u64>,
+}
+
+/// A real history.
+#[derive(Debug, Args)]
+struct RealHistory {
+    /// The format of the path.
+    #[arg(long, value_enum, default_value = "csv")]
+    format: Format,
+    /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant) or a
+    /// directory of the dask-distributed data set.
+    path: PathBuf,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Judge simulated projects, whose truth is known: precision, recall and F1 of flaky and broken.
+    /// Judge simulated projects, whose truth is known: precision, recall and F1 of flaky and broken (docs/engine.md).
     Simulate {
         /// The populations; all by default.
         #[arg(long, value_delimiter = ',', value_enum)]
         population: Vec<population::Name>,
-        /// A project is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
+        #[command(flatten)]
+        seeds: Seeds,
         /// Also print recall by true rate, and the upper bound.
         #[arg(long)]
         rates: bool,
     },
-    /// Count the runs from the onset of a flake or a breakage to its verdict.
-    Latency {
-        /// The populations; S1 and S2 by default.
-        #[arg(long, value_delimiter = ',', value_enum)]
-        population: Vec<population::Name>,
-        /// A project is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-    },
-    /// Judge the failures of simulated branches with known causes, and evaluate the gate on their runs.
-    Causes {
-        /// A project is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-    },
-    /// Advise what to revert on simulated stable branches, and count which revisions are named rightly.
-    Revert {
-        /// A branch is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-    },
-    /// Say whose failures the ejections of simulated merge queues are, with and without the kind of run.
-    Queues {
-        /// A month is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-    },
-    /// Rerun the failed tests of simulated branches within a budget, and evaluate the gate before and after.
-    Reruns {
-        /// A project is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-        /// The budget of a run in seconds.
-        #[arg(long, default_value_t = 90.0)]
-        budget: f64,
-    },
-    /// Evaluate the gate on simulated projects from the first run to the 200th, by the share of breakages.
-    Young {
-        /// A project is simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-        /// The budget of a run in seconds.
-        #[arg(long, default_value_t = 90.0)]
-        budget: f64,
-    },
-    /// Plant breakages into the pull requests of Node.js, rerun failed tests, and evaluate the gate before and after.
-    PullRequests {
-        /// The folder `reports` of the repository nodejs/reliability.
-        folder: PathBuf,
-        /// Breakages are planted for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-        /// The budget of a run in seconds.
-        #[arg(long, default_value_t = 90.0)]
-        budget: f64,
-    },
-    /// Run new tests of known rates again within a budget, and count which are found to be flaky.
-    BurnIn {
-        /// The changes of each rate, with three new tests each.
-        #[arg(long, default_value_t = 1_000)]
-        changes: u32,
-        /// The budget of a change in seconds.
-        #[arg(long, default_value_t = 60.0)]
-        budget: f64,
-        /// The seed.
-        #[arg(long, default_value_t = 101)]
-        seed: u64,
-    },
-    /// Plant slower tests into simulated durations, and count which are found.
-    Slower {
-        /// Runs are simulated for each seed.
-        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
-        seeds: Vec<u64>,
-        /// How many times as long a planted test takes.
-        #[arg(long, default_value_t = 1.5)]
-        factor: f64,
-        /// The runs in which it does.
-        #[arg(long, default_value_t = 1)]
-        after: u32,
-    },
-    /// Search planted commits in simulated histories with a test that also fails by itself.
-    Bisect {
-        /// The histories of each length.
-        #[arg(long, default_value_t = 200)]
-        histories: u32,
-        /// The seed.
-        #[arg(long, default_value_t = 101)]
-        seed: u64,
-    },
-    /// Measure how far repeated runs of flaky tests are correlated.
-    Correlation {
-        /// A folder with fail_rates.csv, bursts.csv and correlated_rounds.csv.
-        folder: PathBuf,
-    },
-    /// Repeat simulated fixes, of which a third is true, and claim fixes in a real history; beside fixed numbers of runs.
-    Fixes {
-        /// The simulated fixes.
-        #[arg(long, default_value_t = 9_000)]
-        fixes: u32,
-        /// The seed.
-        #[arg(long, default_value_t = 101)]
-        seed: u64,
-        /// The format of the history.
-        #[arg(long, value_enum, default_value = "csv")]
-        format: Format,
-        /// A history as for `real`; without it, only simulated fixes.
-        path: Option<PathBuf>,
-    },
-    /// Judge a real history by windows of 14 days, with and without its revisions.
+    /// Count the runs from the onset of a flake or a breakage to its verdict (docs/engine.md).
+    Latency(Seeds),
+    /// Judge a real history by windows of 14 days, with and without its revisions (docs/engine.md, docs/causes.md).
     Real {
-        /// The format of the path.
-        #[arg(long, value_enum, default_value = "csv")]
-        format: Format,
-        /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant) or a
-        /// directory of the dask-distributed data set.
-        path: PathBuf,
-        /// The stable branch.
-        #[arg(long, default_value = "main")]
-        stable_branch: String,
+        #[command(flatten)]
+        history: RealHistory,
         /// Judge all windows, not only those of the later half.
         #[arg(long)]
         all: bool,
@@ -185,6 +89,54 @@ enum Command {
         #[arg(long, default_value_t = real::CROWD)]
         crowd: u32,
     },
+    /// Judge the failures of simulated branches with known causes, and evaluate the gate on their runs (docs/causes.md).
+    Causes(Seeds),
+    /// Advise what to revert on simulated stable branches, and count which revisions are named rightly (docs/causes.md).
+    Revert(Seeds),
+    /// Say whose failures the ejections of simulated merge queues are (docs/causes.md).
+    Queues(Seeds),
+    /// Evaluate the gate on simulated projects from the first run to the 200th, by the share of breakages (docs/gate.md).
+    Young {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// The budget of a run in seconds.
+        #[arg(long, default_value_t = reruns::BUDGET_S)]
+        budget: f64,
+    },
+    /// Plant slower tests into simulated durations, and count which are found (docs/pull-requests.md).
+    Slower {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// The runs in which a planted test is slower.
+        #[arg(long, default_value_t = 1)]
+        after: u32,
+    },
+    /// Measure how far repeated runs of flaky tests are correlated (docs/reruns.md).
+    Correlation {
+        /// A folder with fail_rates.csv and bursts.csv.
+        folder: PathBuf,
+    },
+    /// Rerun the failed tests of simulated branches, and evaluate the gate before and after (docs/reruns.md).
+    Reruns(Seeds),
+    /// Plant breakages into the pull requests of Node.js, and evaluate the gate before and after reruns (docs/reruns.md).
+    PullRequests {
+        /// The folder `reports` of the repository nodejs/reliability.
+        folder: PathBuf,
+        #[command(flatten)]
+        seeds: Seeds,
+    },
+    /// Run new tests of known rates again, and count which are found to be flaky (docs/reruns.md).
+    BurnIn {
+        /// The budget of a change in seconds.
+        #[arg(long, default_value_t = 60.0)]
+        budget: f64,
+    },
+    /// Search planted commits in simulated histories with a test that also fails by itself (docs/reruns.md).
+    Bisect,
+    /// Repeat simulated fixes, of which a third is true, beside fixed numbers of runs (docs/verify.md).
+    Fixes,
+    /// Claim fixes in a real history, and count which prove wrong (docs/verify.md).
+    ClaimFixes(RealHistory),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -195,82 +147,48 @@ enum Format {
     Dask,
 }
 
-impl Format {
-    fn load(self, path: &Path, stable_branch: &str) -> anyhow::Result<(History, Vec<TestName>)> {
-        match self {
-            Self::Csv => load::csv(path, stable_branch),
-            Self::Dask => load::dask(path),
+impl RealHistory {
+    fn load(&self) -> anyhow::Result<History> {
+        match self.format {
+            Format::Csv => load::csv(&self.path),
+            Format::Dask => load::dask(&self.path),
         }
     }
 }
 
 fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+    let table = match Arguments::parse().command {
         Command::Simulate {
             population,
             seeds,
             rates,
         } => {
-            let names = if population.is_empty() {
-                population::Name::value_variants().to_vec()
-            } else {
-                population
-            };
-            for name in names {
-                println!("{}", simulate::table(name, &seeds, rates));
-            }
+            let all = population::Name::value_variants();
+            let names = if population.is_empty() { all } else { &population };
+            let tables = names
+                .iter()
+                .map(|name| simulate::table(*name, &seeds.seeds, rates));
+            tables.collect::<Vec<_>>().join("\n")
         }
-        Command::Latency { population, seeds } => {
-            let usual = || vec![population::Name::S1, population::Name::S2];
-            for name in if population.is_empty() {
-                usual()
-            } else {
-                population
-            } {
-                println!("{}", latency::table(name, &seeds));
-            }
+        Command::Latency(Seeds { seeds }) => latency::table(&seeds),
+        Command::Real { history, all, crowd } => {
+            let history = history.load()?;
+            real::table(&history, all, crowd) + "\n" + &daily::table(&history, all)
         }
-        Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
-        Command::Revert { seeds } => print!("{}", revert::table(&seeds)),
-        Command::Queues { seeds } => print!("{}", queues::table(&seeds)),
-        Command::Young { seeds, budget } => print!("{}", young::table(&seeds, budget)),
-        Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
-        Command::PullRequests {
-            folder,
-            seeds,
-            budget,
-        } => {
-            print!("{}", pull_requests::table(&folder, &seeds, budget)?);
-        }
-        Command::BurnIn {
-            changes,
-            budget,
-            seed,
-        } => print!("{}", burn_in::table(changes, budget, seed)),
-        Command::Slower { seeds, factor, after } => print!("{}", slower::table(&seeds, factor, after)),
-        Command::Bisect { histories, seed } => print!("{}", bisect::table(histories, seed)),
-        Command::Fixes {
-            fixes,
-            seed,
-            format,
-            path,
-        } => match path {
-            None => print!("{}", fixes::simulated(fixes, seed)),
-            Some(path) => print!("{}", fixes::real(&format.load(&path, "main")?.0)),
-        },
-        Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),
-        Command::Real {
-            format,
-            path,
-            stable_branch,
-            all,
-            crowd,
-        } => {
-            let (history, names) = format.load(&path, &stable_branch)?;
-            println!("{}", real::table(&history, all, crowd));
-            println!("{}", daily::table(&history, &names, all));
-        }
-    }
+        Command::Causes(Seeds { seeds }) => causes::table(&seeds),
+        Command::Revert(Seeds { seeds }) => revert::table(&seeds),
+        Command::Queues(Seeds { seeds }) => queues::table(&seeds),
+        Command::Young { seeds, budget } => young::table(&seeds.seeds, budget),
+        Command::Slower { seeds, after } => slower::table(&seeds.seeds, after),
+        Command::Correlation { folder } => correlation::table(&folder)?,
+        Command::Reruns(Seeds { seeds }) => reruns::table(&seeds),
+        Command::PullRequests { folder, seeds } => pull_requests::table(&folder, &seeds.seeds)?,
+        Command::BurnIn { budget } => burn_in::table(budget),
+        Command::Bisect => bisect::table(),
+        Command::Fixes => fixes::simulated(),
+        Command::ClaimFixes(history) => fixes::real(&history.load()?),
+    };
+    print!("{table}");
     Ok(())
 }
 

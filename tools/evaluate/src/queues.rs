@@ -21,7 +21,7 @@ use assay_flakiness::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
-    breakage::{Breakage, Texts},
+    breakage::{Breakage, Flakes, Texts},
     causes::{BranchRun, COUNTED_FROM, CausesWorld},
     runs::DAYS,
 };
@@ -36,8 +36,6 @@ const BREAKS: f64 = 0.12;
 const CONFLICTS: f64 = 0.04;
 /// The largest batch.
 const LARGEST: usize = 8;
-/// Error texts from here on are of flaky tests, one for each test.
-const FLAKE_TEXTS: u32 = 1 << 20;
 
 /// Whose a simulated failure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +62,7 @@ struct Queued {
 struct Month {
     world: CausesWorld,
     queued: Vec<Queued>,
-    flakes: BTreeMap<u32, f64>,
+    flakes: Flakes,
     random: StdRng,
 }
 
@@ -72,13 +70,7 @@ impl Month {
     /// `is_kind` names the branches as GitHub does; otherwise they are names that no queue has.
     fn new(seed: u64, is_kind: bool) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let flaky = (0..TESTS)
-            .filter(|_| random.random_bool(FLAKY))
-            .collect::<Vec<_>>();
-        let flakes = flaky
-            .into_iter()
-            .map(|test| (test, 10.0_f64.powf(random.random_range(-2.5..-0.8))))
-            .collect();
+        let flakes = Flakes::draw(TESTS, FLAKY, (-2.5, -0.8), &mut random);
         let mut month = Self {
             world: CausesWorld::empty(TESTS),
             queued: Vec::new(),
@@ -182,33 +174,32 @@ impl Month {
         (branch, revision): (&str, &str),
         broken: &[(Truth, Breakage)],
     ) -> BTreeMap<u32, Truth> {
+        let mut failures = Vec::new();
         let mut truths = BTreeMap::new();
-        let run = BranchRun {
-            at,
-            branch: 1,
-            revision: 0,
-            own: Vec::new(),
-            before: Vec::new(),
-            outage: None,
-        };
-        let (flakes, random) = (&self.flakes, &mut self.random);
-        self.world.execute(run, |_, test| {
-            for (truth, broken) in broken {
-                if let Some((rate, text)) = broken.tests.get(&test)
-                    && random.random_bool(*rate)
-                {
-                    truths.insert(test, *truth);
-                    return Some((Cause::ThisChange, *text));
-                }
+        for test in 0..TESTS {
+            let mut by_breakage = broken.iter().filter_map(|(truth, broken)| {
+                let (rate, text) = broken.tests.get(&test)?;
+                self.random
+                    .random_bool(*rate)
+                    .then_some((*truth, Cause::ThisChange, *text))
+            });
+            let failure = by_breakage.next();
+            let failure = failure.or_else(|| {
+                let text = self.flakes.text(test, &mut self.random)?;
+                Some((Truth::Chance, Cause::Flake, text))
+            });
+            if let Some((truth, cause, text)) = failure {
+                truths.insert(test, truth);
+                failures.push((test, cause, Some(text)));
             }
-            let fails = flakes.get(&test).is_some_and(|rate| random.random_bool(*rate));
-            fails.then(|| truths.insert(test, Truth::Chance));
-            fails.then_some((Cause::Flake, FLAKE_TEXTS + test))
-        });
-        if let Some(observed) = self.world.history.runs.last_mut() {
-            observed.run.branch = Some(branch.into());
-            observed.run.revision = Some(revision.into());
         }
+        let run = BranchRun::new(at, 1, 0);
+        let facts = RunFacts {
+            branch: Some(branch.into()),
+            revision: Some(revision.into()),
+            ..run.facts(self.world.runs.len())
+        };
+        self.world.add(run, facts, failures);
         truths
     }
 }
@@ -218,7 +209,6 @@ impl Month {
 struct Score {
     ejections: u32,
     right: u32,
-    unclear: u32,
     innocent: u32,
     blamed: u32,
 }
@@ -227,7 +217,6 @@ impl Score {
     fn add(&mut self, truth: Truth, blame: Blame, probability: f64) {
         let is_blamed = matches!(blame, Blame::PullRequest | Blame::Combination);
         self.ejections += 1;
-        self.unclear += u32::from(blame == Blame::Unclear);
         self.right += u32::from(match truth {
             Truth::Own => is_blamed,
             Truth::Ahead => blame == Blame::Ahead,
@@ -244,7 +233,6 @@ impl Score {
         Self {
             ejections: self.ejections + other.ejections,
             right: self.right + other.right,
-            unclear: self.unclear + other.unclear,
             innocent: self.innocent + other.innocent,
             blamed: self.blamed + other.blamed,
         }
@@ -253,10 +241,9 @@ impl Score {
     fn row(self) -> String {
         let share = |part: u32, all: u32| 100.0 * f64::from(part) / f64::from(all.max(1));
         format!(
-            "{} | {:.1} | {:.1} | {} of {}",
+            "{} | {:.1} | {} of {}",
             self.ejections,
             share(self.right, self.ejections),
-            share(self.unclear, self.ejections),
             self.blamed,
             self.innocent
         )
@@ -265,9 +252,7 @@ impl Score {
 
 /// The table over these seeds: with and without the kind of run.
 pub(crate) fn table(seeds: &[u64]) -> String {
-    let mut text =
-        "| Batch | Ejections | Right, % | Unclear, % | Innocent ones blamed |\n|---|--:|--:|--:|--:|\n"
-            .to_owned();
+    let mut text = "| Batch | Ejections | Right, % | Innocent ones blamed |\n|---|--:|--:|--:|\n".to_owned();
     for is_kind in [true, false] {
         let mut by_size = [Score::default(); LARGEST + 1];
         for seed in seeds {

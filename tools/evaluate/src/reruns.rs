@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use crate::{
     breakage::Breakage,
     causes::{BranchRun, COUNTED_FROM, CausesWorld},
-    gate_counts::{Actions, Bands, is_mine},
+    gate_counts::{Actions, is_mine},
 };
 
 /// The share of flakes that never occur alone, by failures (`assay-evaluate correlation`).
@@ -34,6 +34,8 @@ const FLAKES_AGAIN: f64 = 0.08;
 const SHOWN_BESIDE: (f64, f64) = (0.03, 0.67);
 /// The probability that an outage lasts until a rerun.
 const OUTAGE_LASTS: f64 = 0.7;
+/// The budget of a run in seconds.
+pub(crate) const BUDGET_S: f64 = 90.0;
 /// The risk and the other bound of the gate.
 const BOUNDS: (f64, f64) = (0.05, 0.9);
 
@@ -126,20 +128,17 @@ struct Failed {
 pub(crate) struct Score {
     before: [Actions; 2],
     after: [Actions; 2],
-    /// The failures before the reruns.
-    bands: Bands,
     seconds: Vec<f64>,
-    repetitions: u32,
     /// The rule that runs each failed test again up to three times, and passes if all pass once; and its seconds.
     three_times: [Actions; 2],
     seconds_of_three: Vec<f64>,
 }
 
 /// The table of simulated projects with these seeds.
-pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
+pub(crate) fn table(seeds: &[u64]) -> String {
     let mut score = Score::default();
     for seed in seeds {
-        score.judge(&CausesWorld::new(*seed), *seed, budget_s);
+        score.judge(&CausesWorld::new(*seed), *seed, BUDGET_S);
     }
     score.table()
 }
@@ -164,14 +163,10 @@ pub(crate) fn judge(
     history.runs.truncate(place + 1);
     let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
     let truth = |test: u32| world.truth.get(&(place, test)).copied();
-    let mut has_own = false;
-    for failure in &causes {
-        let Some(cause) = truth(failure.test) else {
-            continue;
-        };
-        has_own |= is_mine(cause);
-        score.bands.add(failure.probabilities.mine(), is_mine(cause));
-    }
+    let has_own = causes
+        .iter()
+        .filter_map(|failure| truth(failure.test))
+        .any(is_mine);
     let first = action(gate(&causes).mine);
     let side = usize::from(!has_own);
     let add = |actions: &mut [Actions; 2], action| {
@@ -221,7 +216,7 @@ pub(crate) fn judge(
             passes_below: BOUNDS.0,
             blocks_from: BOUNDS.1,
         };
-        let seconds = rerun_once(&failed, &mut suspects, &limits, random, score);
+        let seconds = rerun_once(&failed, &mut suspects, &limits, random);
         let Some(seconds) = seconds else {
             if spent > 0.0 && !reruns::may_decide(&suspects, &limits) {
                 last = Action::Block;
@@ -275,7 +270,6 @@ fn rerun_once(
     suspects: &mut [Suspect],
     limits: &Limits,
     random: &mut StdRng,
-    score: &mut Score,
 ) -> Option<f64> {
     let plan = reruns::plan(suspects, limits);
     let (mut seconds, mut kinds) = (0.0, Vec::new());
@@ -288,7 +282,6 @@ fn rerun_once(
             kinds.push(planned.kind);
             seconds += limits.startup_s;
         }
-        score.repetitions += 1;
         let fails = test.nature.fails(planned.kind, random);
         suspect.results.add(planned.kind, fails);
     }
@@ -360,19 +353,10 @@ impl Score {
         [self.before, self.after].map(|actions| actions.iter().map(|Actions([_, rerun, _])| rerun).sum())
     }
 
-    /// The table, and that of the failures by bands of `mine`.
-    pub(crate) fn table_with_bands(self) -> String {
-        let bands = self.bands.table();
-        format!("{}\n{bands}", self.table())
-    }
-
-    fn table(mut self) -> String {
+    /// The table.
+    pub(crate) fn table(mut self) -> String {
         let mut text = "| Runs | Number | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n".to_owned();
-        for (name, actions) in [
-            ("without reruns", self.before),
-            ("with reruns", self.after),
-            ("rerun three times", self.three_times),
-        ] {
+        for (name, actions) in [("without reruns", self.before), ("with reruns", self.after)] {
             for (kind, actions) in ["own breakage", "none"].iter().zip(actions) {
                 let _ = writeln!(text, "| {kind}, {name} | {} |{}", actions.all(), actions.shares());
             }
@@ -385,21 +369,10 @@ impl Score {
         );
         self.seconds.sort_by(f64::total_cmp);
         let at = |tenths: usize| {
-            let index = self.seconds.len() * tenths / 10;
-            self.seconds
-                .get(index)
-                .or(self.seconds.last())
-                .copied()
-                .unwrap_or(0.0)
+            let second = self.seconds.get(self.seconds.len() * tenths / 10);
+            second.copied().unwrap_or_default()
         };
-        let _ = writeln!(
-            text,
-            "{} runs ran tests again, {} times in all; seconds: median {:.1}, 90 % {:.1}",
-            self.seconds.len(),
-            self.repetitions,
-            at(5),
-            at(9)
-        );
+        let _ = writeln!(text, "Seconds: median {:.1}, 90 % {:.1}", at(5), at(9));
         text
     }
 }
@@ -421,6 +394,6 @@ mod tests {
         none.judge(&world, 5, 0.0);
         assert_eq!(none.undecided(), [before, before]);
         assert_eq!(none.after[1].0, none.before[1].0);
-        assert_eq!(none.repetitions, 0);
+        assert!(none.seconds.is_empty());
     }
 }

@@ -1,7 +1,5 @@
 //! Evaluates the advice on what to revert, on simulated stable branches with planted breakages.
 
-use std::{collections::BTreeMap, fmt::Write as _};
-
 use assay_answers::failures::Breakage as Answer;
 use assay_flakiness::{
     Diagnose as _, Engine,
@@ -10,8 +8,9 @@ use assay_flakiness::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
-    breakage::{Breakage, Texts},
+    breakage::{Breakage, Flakes, Texts},
     causes::{BranchRun, COUNTED_FROM, CausesWorld},
+    gate_counts::Bands,
     runs::DAYS,
 };
 
@@ -21,20 +20,12 @@ const TESTS: u32 = 300;
 const FLAKY: f64 = 0.08;
 /// The share of revisions that break something.
 const BREAKS: f64 = 0.06;
-/// Error texts from here on are of flaky tests, one for each test.
-const FLAKE_TEXTS: u32 = 1 << 20;
-/// The bands of the probability.
-const BANDS: [f64; 5] = [0.5, 0.8, 0.95, 0.99, 1.01];
 
 /// A stable branch: every breakage begins with a new revision and lasts some runs.
 fn world(seed: u64, planted: &mut u32) -> CausesWorld {
     let mut random = StdRng::seed_from_u64(seed);
     let mut texts = Texts::after(0);
-    let flaky: Vec<u32> = (0..TESTS).filter(|_| random.random_bool(FLAKY)).collect();
-    let flakes: BTreeMap<u32, f64> = flaky
-        .into_iter()
-        .map(|test| (test, 10.0_f64.powf(random.random_range(-2.3..-0.5))))
-        .collect();
+    let flakes = Flakes::draw(TESTS, FLAKY, (-2.3, -0.5), &mut random);
     let mut world = CausesWorld::empty(TESTS);
     // The breakages, each with its last run.
     let mut broken: Vec<(u32, Breakage)> = Vec::new();
@@ -55,28 +46,19 @@ fn world(seed: u64, planted: &mut u32) -> CausesWorld {
             .random_bool(0.01)
             .then(|| (random.random_range(0.05..0.5), texts.next()));
         let run = BranchRun {
-            at,
-            branch: 0,
-            revision,
             own: broken.iter().map(|(_, breakage)| breakage.clone()).collect(),
-            before: Vec::new(),
             outage,
+            ..BranchRun::new(at, 0, revision)
         };
         world.execute(run, |run, test| {
-            for breakage in &run.own {
-                if let Some((rate, text)) = breakage.tests.get(&test)
-                    && random.random_bool(*rate)
-                {
-                    return Some((Cause::ThisChange, *text));
-                }
+            let random = &mut random;
+            if let Some(failure) = run.broken(test, random) {
+                return Some(failure);
             }
-            if let Some((share, text)) = run.outage
-                && random.random_bool(share)
-            {
+            if let Some(text) = run.outage_text(random) {
                 return Some((Cause::Environment, text));
             }
-            let fails = flakes.get(&test).is_some_and(|rate| random.random_bool(*rate));
-            fails.then_some((Cause::Flake, FLAKE_TEXTS + test))
+            Some((Cause::Flake, flakes.text(test, random)?))
         });
     }
     world
@@ -84,7 +66,7 @@ fn world(seed: u64, planted: &mut u32) -> CausesWorld {
 
 /// The revision that broke a test in a run; none if its failure has another cause.
 fn culprit(world: &CausesWorld, place: usize, test: u32) -> Option<String> {
-    if world.truth.get(&(place, test)) != Some(&Cause::ThisChange) {
+    if world.truth.get(&(place, test)) != Some(&Cause::BrokenBefore) {
         return None;
     }
     let own = &world.runs.get(place)?.own;
@@ -95,8 +77,8 @@ fn culprit(world: &CausesWorld, place: usize, test: u32) -> Option<String> {
 /// The table over these seeds.
 pub(crate) fn table(seeds: &[u64]) -> String {
     let mut planted = 0;
-    // Advised failures and those with the right revision, by band of the probability.
-    let mut bands = [(0_u32, 0_u32, 0.0); BANDS.len()];
+    // The advised failures, by the probability of the named revision and whether it is the culprit.
+    let mut bands = Bands::new(&[0.5, 0.8, 0.95, 1.0]);
     let (mut kept, mut wrongly_kept) = (0_u32, 0_u32);
     for seed in seeds {
         let world = world(*seed, &mut planted);
@@ -114,13 +96,8 @@ pub(crate) fn table(seeds: &[u64]) -> String {
                 let Some(advice) = answer else { continue };
                 let truth = culprit(&world, place, failure.test);
                 let named = truth.as_deref() == Some(advice.suspect.as_str());
-                if advice.action != RevertAction::Nothing
-                    && let Some(band) = BANDS.iter().position(|end| advice.probability < *end)
-                    && let Some((all, right, sum)) = bands.get_mut(band)
-                {
-                    *all += 1;
-                    *right += u32::from(named);
-                    *sum += advice.probability;
+                if advice.action != RevertAction::Nothing {
+                    bands.add(advice.probability, named);
                 }
                 if advice.red_before >= 0.95 {
                     let here = format!("main-{}", run.revision);
@@ -130,22 +107,10 @@ pub(crate) fn table(seeds: &[u64]) -> String {
             }
         }
     }
-    let mut text = format!(
-        "{planted} breakages; {kept} times \"do not revert\", of which {wrongly_kept} were about the culprit\n\n\
-         | P(revision) below | Failures | Mean | The culprit's |\n|---|--:|--:|--:|\n"
-    );
-    for (end, (all, right, sum)) in BANDS.iter().zip(bands) {
-        let count = f64::from(all.max(1));
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "| {:.2} | {all} | {:.3} | {:.3} |",
-            end.min(1.0),
-            sum / count,
-            f64::from(right) / count
-        );
-    }
-    text
+    format!(
+        "{planted} breakages; {kept} times \"do not revert\", of which {wrongly_kept} were about the culprit\n\n{}",
+        bands.table()
+    )
 }
 
 #[cfg(test)]

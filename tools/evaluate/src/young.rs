@@ -80,12 +80,8 @@ fn world(share: f64, seed: u64) -> CausesWorld {
             (_, _) => {}
         }
         let run = BranchRun {
-            at: f64::from(number) * APART,
-            branch,
-            revision,
             own: own.clone(),
-            before: Vec::new(),
-            outage: None,
+            ..BranchRun::new(f64::from(number) * APART, branch, revision)
         };
         let broken: BTreeMap<u32, (f64, u32)> = own.iter().flat_map(|broken| broken.tests.clone()).collect();
         world.execute(run, |run, test| {

@@ -18,7 +18,7 @@ use crate::{
 /// The programs over the test's own database, and the world that was imported into it.
 pub struct GeneratedWorld {
     pub stack: Stack,
-    /// A standard organization, a pro one, and a free one, which may not read.
+    /// A standard organization and a pro one.
     pub organizations: Vec<Organization>,
     /// The time at which the world was generated.
     pub now: i64,
@@ -67,8 +67,7 @@ impl GeneratedWorld {
         comparison: &mut Comparison,
         check: impl Fn(&mut Comparison, &mut ProjectChecks<'_>) + Sync,
     ) {
-        let readers = self.organizations.iter().filter(|one| one.plan != Plan::Free);
-        let projects = readers.flat_map(|organization| {
+        let projects = self.organizations.iter().flat_map(|organization| {
             let projects = organization.projects.iter();
             projects.map(|project| self.project_checks(organization, project))
         });
@@ -121,14 +120,13 @@ pub fn import(stack: &Stack, now: i64) -> Vec<Organization> {
     organizations
 }
 
-/// A standard organization, a pro one, and a free one, which may not read.
+/// A standard organization and a pro one.
 fn make(seed: u64, now: i64) -> Vec<Organization> {
     let organization = |name: &str, plan: Plan, projects: Vec<Project>| Organization {
         id: String::new(),
         name: name.to_owned(),
         plan,
         key: String::new(),
-        key_id: String::new(),
         projects,
     };
     // A project without runs.
@@ -180,6 +178,5 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
     vec![
         organization("Standard & Söhne", Plan::Standard, vec![shop, empty("Empty")]),
         organization("Pro", Plan::Pro, vec![warehouse, flags]),
-        organization("Free", Plan::Free, vec![empty("Unread")]),
     ]
 }

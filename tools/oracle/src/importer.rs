@@ -29,7 +29,6 @@ pub fn create_organization(stack: &Stack, organization: &mut Organization, compa
         &json!({"id": TEXT, "key": TEXT, "expiresAt": TEXT}),
     );
     organization.key = key["key"].as_str().unwrap().to_owned();
-    organization.key_id = key["id"].as_str().unwrap().to_owned();
 }
 
 /// Creates the project in its organization.

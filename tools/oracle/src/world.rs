@@ -1,9 +1,8 @@
 //! A generated world: the contents of its reports and the expected results of importing them.
 
-/// The plans with read access, and the plan without it.
+/// The plans with read access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
-    Free,
     Standard,
     Pro,
 }
@@ -12,7 +11,6 @@ impl Plan {
     /// Its name on the command line and in the contract.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Free => "free",
             Self::Standard => "standard",
             Self::Pro => "pro",
         }
@@ -21,7 +19,7 @@ impl Plan {
     /// The retention in days.
     pub fn retention(self) -> i64 {
         match self {
-            Self::Free | Self::Standard => 60,
+            Self::Standard => 60,
             Self::Pro => 90,
         }
     }
@@ -34,7 +32,6 @@ pub struct Organization {
     pub name: String,
     pub plan: Plan,
     pub key: String,
-    pub key_id: String,
     pub projects: Vec<Project>,
 }
 
@@ -224,6 +221,14 @@ impl ExpectedTest {
 
     pub fn recovered(&self) -> bool {
         self.status() == "passed" && self.attempts.iter().any(|attempt| is_failure(attempt.status))
+    }
+
+    /// Time of the failed attempts. None if no attempt reported a duration.
+    pub fn lost_ms(&self) -> Option<i64> {
+        let durations = || self.attempts.iter().filter(|attempt| attempt.duration.is_some());
+        durations().next()?;
+        let failed = durations().filter(|attempt| is_failure(attempt.status));
+        Some(failed.filter_map(|attempt| attempt.duration).sum())
     }
 
     /// Time spent before the final attempt of each execution.

@@ -42,5 +42,5 @@ pub use program::{Cli, closed_pipe, notify_file, program, started_by, stderr_tex
 pub use receiver::{Answer, Receiver, Request};
 pub use server::{Server, free_address};
 pub use smtp_receiver::SmtpReceiver;
-pub use wait::{PATIENCE, wait_until};
+pub use wait::{PATIENCE, assert_contains, wait_until};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

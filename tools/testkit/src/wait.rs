@@ -22,3 +22,13 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         thread::sleep(STEP);
     }
 }
+
+/// Fails unless a text contains another one, and shows the text.
+///
+/// # Panics
+///
+/// If it does not.
+#[track_caller]
+pub fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is not in: {text}");
+}

@@ -86,7 +86,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
     let fails_from = if args.strict { Status::Warn } else { Status::Fail };
     let failed = checks.iter().filter(|check| check.status >= fails_from).count();
     if failed > 0 {
-        bail!("{} failed", output::count(u64::try_from(failed)?, "check"));
+        bail!("{} failed", output::count(failed, "check"));
     }
     Ok(())
 }

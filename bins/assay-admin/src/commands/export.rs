@@ -90,7 +90,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> anyhow::Result<()> {
             period.0, period.1
         )));
     }
-    let folder = ExportFolder::open(&args.folder, args.format, args.after)?;
+    let folder = ExportFolder::open(&args.folder, args.format, project.id, args.after)?;
     let mut export = Export {
         database,
         project: &project,

@@ -152,7 +152,7 @@ fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
     ensure!(
         unread.is_empty() || lenient,
         "{} could not be read, so only the others were used; with --lenient this is a success",
-        output::count(u64::try_from(unread.len())?, "file")
+        output::count(unread.len(), "file")
     );
     Ok(())
 }
@@ -202,7 +202,7 @@ fn prepare(
     let known_files = checkout.known_files(format, &sources);
     let parsing = progress::spinner(
         global.json,
-        format!("parsing {}", output::count(u64::try_from(sources.len())?, "file")),
+        format!("parsing {}", output::count(sources.len(), "file")),
     );
     let mut options = Options {
         clocks: clocks::clocks(now),

@@ -14,13 +14,17 @@ use assay_domain::{
     ingest::IngestTerms,
     key::{KeyEntry, KeyKind, Lifetime, mint},
     project::ProjectEntry,
-    store::{Administration, KeyDeletion, KeyRotation},
+    store::{KeyDeletion, KeyRotation},
     timestamp::Timestamp,
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{clock, database, global::Global, lookup, new_key, values};
+use crate::{
+    database::{self, Admin},
+    global::Global,
+    lookup, new_key, values,
+};
 
 /// `assay-admin key`.
 #[derive(Debug, Subcommand)]
@@ -151,78 +155,59 @@ pub(crate) struct CreateIngest {
 /// Runs `assay-admin key`.
 pub(crate) fn run(global: &Global, command: KeyCommand) -> anyhow::Result<()> {
     let opened = database::open(global)?;
-    let store: &dyn Administration = &opened.database;
-    let now = clock::now();
+    let admin = &opened.admin(global);
     match command {
-        KeyCommand::Create { org, days } => create_read(global, store, &org, days, now),
-        KeyCommand::CreateIngest(args) => create_ingest(global, store, args, now),
-        KeyCommand::Rotate { key_id, overlap } => rotate(global, store, key_id, overlap, now),
-        KeyCommand::List { org } => list(global, store, org.as_deref(), now),
-        KeyCommand::Rename { key_id, name } => rename(global, store, key_id, &name),
-        KeyCommand::Revoke { key_id, yes } => revoke(global, store, key_id, yes, now),
-        KeyCommand::Delete { key_id, yes } => delete(global, store, key_id, yes, now),
+        KeyCommand::Create { org, days } => create_read(admin, &org, days),
+        KeyCommand::CreateIngest(args) => create_ingest(admin, args),
+        KeyCommand::Rotate { key_id, overlap } => rotate(admin, key_id, overlap),
+        KeyCommand::List { org } => list(admin, org.as_deref()),
+        KeyCommand::Rename { key_id, name } => rename(admin, key_id, &name),
+        KeyCommand::Revoke { key_id, yes } => revoke(admin, key_id, yes),
+        KeyCommand::Delete { key_id, yes } => delete(admin, key_id, yes),
     }
 }
 
-fn delete(
-    global: &Global,
-    store: &dyn Administration,
-    id: KeyId,
-    yes: bool,
-    now: Timestamp,
-) -> anyhow::Result<()> {
+fn delete(admin: &Admin<'_>, id: KeyId, yes: bool) -> anyhow::Result<()> {
     confirm(yes, || format!("Delete the key {id} for good?"))?;
-    match store.delete_key(id, now)? {
+    match admin.store.delete_key(id, admin.now)? {
         KeyDeletion::Deleted => {}
         KeyDeletion::StillValid => {
             bail!(
                 "the key {id} still works, so it was not deleted; revoke it first: assay-admin key revoke {id}"
             )
         }
-        KeyDeletion::Missing => return Err(lookup::no_key(store, id)?),
+        KeyDeletion::Missing => return Err(lookup::no_key(admin.store, id)?),
     }
-    output::print(global.json, &json!({ "id": id, "deleted": true }), || {
+    output::print(admin.json, &json!({ "id": id, "deleted": true }), || {
         format!("The key {id} is deleted")
     })
 }
 
-fn rename(global: &Global, store: &dyn Administration, id: KeyId, name: &str) -> anyhow::Result<()> {
-    if !store.rename_key(id, name)? {
-        return Err(lookup::no_key(store, id)?);
+fn rename(admin: &Admin<'_>, id: KeyId, name: &str) -> anyhow::Result<()> {
+    if !admin.store.rename_key(id, name)? {
+        return Err(lookup::no_key(admin.store, id)?);
     }
-    output::print(global.json, &json!({ "id": id, "name": name }), || {
+    output::print(admin.json, &json!({ "id": id, "name": name }), || {
         format!("Renamed the key {id} to {name:?}")
     })
 }
 
-fn revoke(
-    global: &Global,
-    store: &dyn Administration,
-    id: KeyId,
-    yes: bool,
-    now: Timestamp,
-) -> anyhow::Result<()> {
+fn revoke(admin: &Admin<'_>, id: KeyId, yes: bool) -> anyhow::Result<()> {
     confirm(yes, || {
         format!("Revoke the key {id} for good? Requests with it are rejected within a second.")
     })?;
-    if !store.revoke_key(id, now).context("revoking a key")? {
-        return Err(lookup::no_key(store, id)?);
+    if !admin.store.revoke_key(id, admin.now).context("revoking a key")? {
+        return Err(lookup::no_key(admin.store, id)?);
     }
-    output::print(global.json, &json!({ "id": id, "revoked": true }), || {
+    output::print(admin.json, &json!({ "id": id, "revoked": true }), || {
         format!("The key {id} is revoked")
     })
 }
 
-fn create_read(
-    global: &Global,
-    store: &dyn Administration,
-    org: &str,
-    days: Lifetime,
-    now: Timestamp,
-) -> anyhow::Result<()> {
-    let organization = lookup::organization(store, org)?;
-    let expires_at = days.expiry(now);
-    let (id, secret) = new_key::read_key(store, &organization, expires_at, now)?;
+fn create_read(admin: &Admin<'_>, org: &str, days: Lifetime) -> anyhow::Result<()> {
+    let organization = lookup::organization(admin.store, org)?;
+    let expires_at = days.expiry(admin.now);
+    let (id, secret) = new_key::read_key(admin, &organization, expires_at)?;
     if !organization.plan.has_read_api() {
         message!(
             "{:?} is on the plan {}, which has no read API; requests with the key are refused until `assay-admin org set-plan {} standard` (or pro)",
@@ -232,44 +217,39 @@ fn create_read(
         );
     }
     let value = json!({ "id": id, "key": secret.reveal(), "expiresAt": expires_at });
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "{}\n\nThis read key of {:?} is shown only now. Its id is {}; it works until {}.",
             secret.reveal(),
             organization.name,
             id,
-            when(expires_at, now)
+            when(expires_at, admin.now)
         )
     })
 }
 
-fn create_ingest(
-    global: &Global,
-    store: &dyn Administration,
-    args: CreateIngest,
-    now: Timestamp,
-) -> anyhow::Result<()> {
-    let project = lookup::project(store, &args.project)?;
+fn create_ingest(admin: &Admin<'_>, args: CreateIngest) -> anyhow::Result<()> {
+    let project = lookup::project(admin.store, &args.project)?;
     let terms = IngestTerms {
         name: args.name,
-        expires_at: args.days.map(|days| now.plus_days(days)),
+        expires_at: args.days.map(|days| admin.now.plus_days(days)),
         backfill: args.backfill,
         pull_requests_only: args.pull_requests_only,
         trust: None,
     };
-    let (id, secret) = new_key::ingest_key(store, &project, &terms, now)?;
+    let (id, secret) = new_key::ingest_key(admin, &project, &terms)?;
     let value = json!({
         "id": id, "key": secret.reveal(), "expiresAt": terms.expires_at, "projectId": project.id,
         "name": terms.name, "backfill": terms.backfill, "pullRequestsOnly": terms.pull_requests_only,
     });
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "{}\n\nThis ingest key of {:?} is shown only now. Its id is {}; it works until {}.\n\
              Give it to the CI job as ASSAY_INGEST_KEY, for `assay upload` or `assay run`.",
             secret.reveal(),
             project.name,
             id,
-            expiry_text(terms.expires_at, now)
+            expiry_text(terms.expires_at, admin.now)
         )
     })
 }
@@ -279,21 +259,11 @@ fn expiry_text(expires_at: Option<Timestamp>, now: Timestamp) -> String {
     expires_at.map_or_else(|| "it is revoked".to_owned(), |at| when(at, now))
 }
 
-fn rotate(
-    global: &Global,
-    store: &dyn Administration,
-    id: KeyId,
-    overlap: Duration,
-    now: Timestamp,
-) -> anyhow::Result<()> {
+fn rotate(admin: &Admin<'_>, id: KeyId, overlap: Duration) -> anyhow::Result<()> {
     // The new key has the kind of the old one.
-    let mut found = None;
-    for organization in store.organizations()? {
-        let keys = store.keys(organization.id)?;
-        found = found.or_else(|| keys.into_iter().find(|key| key.id == id));
-    }
+    let found = lookup::keys(admin.store)?.into_iter().find(|key| key.id == id);
     let kind = match found {
-        None => return Err(lookup::no_key(store, id)?),
+        None => return Err(lookup::no_key(admin.store, id)?),
         Some(key) if key.trust.is_some() => {
             bail!(
                 "{id} is a trust, which has no text to replace; `assay-admin trust` lists, adds and removes them"
@@ -301,9 +271,11 @@ fn rotate(
         }
         Some(key) => key.kind,
     };
-    let (secret, new) = mint(kind, now);
-    let overlap_end = now.plus_ms(i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX));
-    let (former_expires_at, expires_at) = match store.rotate_key(id, &new, overlap_end)? {
+    let (secret, new) = mint(kind, admin.now);
+    let overlap_end = admin
+        .now
+        .plus_ms(i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX));
+    let (former_expires_at, expires_at) = match admin.store.rotate_key(id, &new, overlap_end)? {
         KeyRotation::Rotated {
             former_expires_at,
             expires_at,
@@ -311,40 +283,32 @@ fn rotate(
         KeyRotation::NotValid => bail!(
             "the key {id} is revoked or expired; make a new one with `assay-admin key create` or `create-ingest`"
         ),
-        KeyRotation::Missing => return Err(lookup::no_key(store, id)?),
+        KeyRotation::Missing => return Err(lookup::no_key(admin.store, id)?),
     };
     let value = json!({
         "id": new.id, "key": secret.reveal(), "expiresAt": expires_at, "replaces": id, "formerExpiresAt": former_expires_at,
     });
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "{}\n\nThis key is shown only now. Its id is {}; it works until {}.\nThe key {id} works until {}.",
             secret.reveal(),
             new.id,
-            expiry_text(expires_at, now),
-            when(former_expires_at, now)
+            expiry_text(expires_at, admin.now),
+            when(former_expires_at, admin.now)
         )
     })
 }
 
-fn list(
-    global: &Global,
-    store: &dyn Administration,
-    org: Option<&str>,
-    now: Timestamp,
-) -> anyhow::Result<()> {
-    let organizations = match org {
-        Some(org) => vec![lookup::organization(store, org)?],
-        None => store.organizations()?,
-    };
+fn list(admin: &Admin<'_>, org: Option<&str>) -> anyhow::Result<()> {
+    let organizations = lookup::organizations(admin.store, org)?;
     let mut keys = Vec::new();
     for organization in &organizations {
-        let of_it = store.keys(organization.id)?;
+        let of_it = admin.store.keys(organization.id)?;
         keys.extend(of_it.into_iter().map(|key| (organization.name.clone(), key)));
     }
-    let projects = store.all_projects()?;
+    let projects = admin.store.all_projects()?;
     let entries: Vec<&KeyEntry> = keys.iter().map(|(_, key)| key).collect();
-    output::print(global.json, &json!({ "keys": entries }), || {
+    output::print(admin.json, &json!({ "keys": entries }), || {
         if keys.is_empty() {
             return "No key yet. Make one to read with: assay-admin key create --org ORG --days 90"
                 .to_owned();
@@ -362,7 +326,7 @@ fn list(
             ],
             keys.iter().map(|(organization, key)| {
                 let of = |project: &&ProjectEntry| Some(project.id) == key.project_id;
-                row(organization, key, projects.iter().find(of), now)
+                row(organization, key, projects.iter().find(of), admin.now)
             }),
         )
     })

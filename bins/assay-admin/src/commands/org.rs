@@ -8,11 +8,17 @@ use assay_cli_terminal::{
     output, progress,
     when::when,
 };
-use assay_domain::{plan::Plan, project::Organization, store::Administration};
+use assay_domain::{plan::Plan, project::Organization};
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::{clock, commands::transfer, database, global::Global, lookup, values};
+use crate::{
+    clock,
+    commands::transfer,
+    database::{self, Admin},
+    global::Global,
+    lookup, values,
+};
 
 /// `assay-admin org`.
 #[derive(Debug, Subcommand)]
@@ -125,10 +131,11 @@ Examples:
 /// Runs `assay-admin org`.
 pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
     let opened = database::open(global)?;
-    let store: &dyn Administration = &opened.database;
+    let admin = &opened.admin(global);
+    let store = admin.store;
     match command {
         OrgCommand::Create { name, plan } => {
-            let organization = store.create_organization(&name, plan, clock::now())?;
+            let organization = store.create_organization(&name, plan, admin.now)?;
             let human = || {
                 format!(
                     "Made the organization {:?} ({}) with the id {}\nNext: assay-admin project create --org {} NAME",
@@ -141,7 +148,7 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
             output::print(global.json, &entry(&organization), human)
         }
         OrgCommand::List => {
-            let (organizations, now) = (store.organizations()?, clock::now());
+            let organizations = store.organizations()?;
             let human = || {
                 if organizations.is_empty() {
                     return "No organization yet. Make one: assay-admin org create NAME".to_owned();
@@ -152,7 +159,7 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
                         vec![
                             o.name.clone(),
                             o.plan.to_string(),
-                            when(o.created_at, now),
+                            when(o.created_at, admin.now),
                             o.id.to_string(),
                         ]
                     }),
@@ -170,58 +177,54 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
             let human = || format!("{:?} is on the plan {plan} now", organization.name);
             output::print(global.json, &entry(&organization), human)
         }
-        OrgCommand::Rename { org, name, yes } => rename(global, store, &org, name, yes),
-        OrgCommand::Delete { org, yes } => delete(global, store, &org, yes),
+        OrgCommand::Rename { org, name, yes } => rename(admin, &org, name, yes),
+        OrgCommand::Delete { org, yes } => delete(admin, &org, yes),
         OrgCommand::Export { org, dir } => transfer::export(global, &opened.database, &org, &dir),
         OrgCommand::Import { dir } => transfer::import(global, &opened.database, &dir),
     }
 }
 
-fn rename(
-    global: &Global,
-    store: &dyn Administration,
-    org: &str,
-    name: String,
-    yes: bool,
-) -> anyhow::Result<()> {
-    let mut organization = lookup::organization(store, org)?;
+fn rename(admin: &Admin<'_>, org: &str, name: String, yes: bool) -> anyhow::Result<()> {
+    let mut organization = lookup::organization(admin.store, org)?;
     let former = std::mem::replace(&mut organization.name, name);
     let name = &organization.name;
     confirm(yes, || {
         format!("Rename the organization {former:?} to {name:?}? Commands that name it need the new name.")
     })?;
-    store.rename_organization(organization.id, name)?;
-    output::print(global.json, &entry(&organization), || {
+    admin.store.rename_organization(organization.id, name)?;
+    output::print(admin.json, &entry(&organization), || {
         format!("The organization {former:?} is named {name:?} now")
     })
 }
 
-fn delete(global: &Global, store: &dyn Administration, org: &str, yes: bool) -> anyhow::Result<()> {
-    let organization = lookup::organization_to_delete(store, org)?;
+fn delete(admin: &Admin<'_>, org: &str, yes: bool) -> anyhow::Result<()> {
+    let organization = lookup::organization_to_delete(admin.store, org)?;
     let name = &organization.name;
-    let projects = store.projects_of(organization.id)?;
+    let projects = admin.store.projects_of(organization.id)?;
     let mut runs = 0;
     for project in &projects {
-        runs += store.stored_runs(project.id)?;
+        runs += admin.store.stored_runs(project.id)?;
     }
     confirm_deletion(yes, || {
         format!(
             "Delete the organization {name:?} with {}, {} and all of its keys for good?",
-            output::count(u64::try_from(projects.len()).unwrap_or(u64::MAX), "project"),
+            output::count(projects.len(), "project"),
             output::count(runs, "run")
         )
     })?;
-    let spinner = progress::spinner(global.json, format!("deleting {name}"));
-    let report = store.delete_organization(organization.id, clock::now(), &mut |rows| {
-        spinner.set_message(format!("deleting {name}: {}", output::count(rows, "row")));
-    });
+    let spinner = progress::spinner(admin.json, format!("deleting {name}"));
+    let report = admin
+        .store
+        .delete_organization(organization.id, clock::now(), &mut |rows| {
+            spinner.set_message(format!("deleting {name}: {}", output::count(rows, "row")));
+        });
     spinner.finish_and_clear();
     let report = report?.unwrap_or_default();
     let value = json!({
         "id": organization.id, "name": name, "deleted": true,
         "projects": report.projects, "runs": report.runs, "results": report.results,
     });
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "Deleted the organization {name:?} with {}, {} and {}",
             output::count(report.projects, "project"),

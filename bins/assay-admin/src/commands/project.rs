@@ -9,13 +9,18 @@ use assay_cli_terminal::{
 use assay_domain::{
     project::ProjectEntry,
     settings::{ChatEvent, FlakeBudget},
-    store::{Administration, ProjectChange},
+    store::ProjectChange,
 };
 use assay_flakiness::Engine;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::{clock, database, global::Global, lookup, values};
+use crate::{
+    clock,
+    database::{self, Admin},
+    global::Global,
+    lookup, values,
+};
 
 /// `assay-admin project`.
 #[derive(Debug, Subcommand)]
@@ -179,7 +184,8 @@ enum Switch {
 /// Runs `assay-admin project`.
 pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()> {
     let opened = database::open(global)?;
-    let store: &dyn Administration = &opened.database;
+    let admin = &opened.admin(global);
+    let store = admin.store;
     match command {
         ProjectCommand::Create {
             org,
@@ -187,7 +193,7 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
             stable_branch,
         } => {
             let organization = lookup::organization(store, &org)?;
-            let project = store.create_project(organization.id, &name, &stable_branch, clock::now())?;
+            let project = store.create_project(organization.id, &name, &stable_branch, admin.now)?;
             output::print(global.json, &entry(&project), || {
                 format!(
                     "Made the project {:?} of {:?} with the id {}\nNext: assay-admin import --project {} PATH",
@@ -198,11 +204,11 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
                 )
             })
         }
-        ProjectCommand::List { org } => list(global, store, org.as_deref()),
-        ProjectCommand::Set(args) => set(global, store, args),
-        ProjectCommand::Rename { project, name, yes } => rename(global, store, &project, name, yes),
-        ProjectCommand::MoveToOrg { project, org, yes } => move_to_org(global, store, &project, &org, yes),
-        ProjectCommand::Delete { project, yes } => delete(global, store, &project, yes),
+        ProjectCommand::List { org } => list(admin, org.as_deref()),
+        ProjectCommand::Set(args) => set(admin, args),
+        ProjectCommand::Rename { project, name, yes } => rename(admin, &project, name, yes),
+        ProjectCommand::MoveToOrg { project, org, yes } => move_to_org(admin, &project, &org, yes),
+        ProjectCommand::Delete { project, yes } => delete(admin, &project, yes),
     }
 }
 
@@ -210,14 +216,8 @@ fn entry(project: &ProjectEntry) -> serde_json::Value {
     json!({ "id": project.id, "name": project.name, "stableBranch": project.stable_branch })
 }
 
-fn rename(
-    global: &Global,
-    store: &dyn Administration,
-    project: &str,
-    name: String,
-    yes: bool,
-) -> anyhow::Result<()> {
-    let mut project = lookup::project(store, project)?;
+fn rename(admin: &Admin<'_>, project: &str, name: String, yes: bool) -> anyhow::Result<()> {
+    let mut project = lookup::project(admin.store, project)?;
     let former = std::mem::replace(&mut project.name, name);
     let name = &project.name;
     confirm(yes, || {
@@ -225,33 +225,27 @@ fn rename(
             "Rename the project {former:?} to {name:?}? Commands that name it, in CI too, need the new name."
         )
     })?;
-    store.rename_project(project.id, name)?;
-    output::print(global.json, &entry(&project), || {
+    admin.store.rename_project(project.id, name)?;
+    output::print(admin.json, &entry(&project), || {
         format!("The project {former:?} is named {name:?} now")
     })
 }
 
-fn move_to_org(
-    global: &Global,
-    store: &dyn Administration,
-    project: &str,
-    org: &str,
-    yes: bool,
-) -> anyhow::Result<()> {
-    let project = lookup::project(store, project)?;
-    let organization = lookup::organization(store, org)?;
+fn move_to_org(admin: &Admin<'_>, project: &str, org: &str, yes: bool) -> anyhow::Result<()> {
+    let project = lookup::project(admin.store, project)?;
+    let organization = lookup::organization(admin.store, org)?;
     confirm(yes, || {
         format!(
             "Move the project {:?} to the organization {:?}? Read keys of its former organization no longer find it.",
             project.name, organization.name
         )
     })?;
-    store.move_project(project.id, organization.id)?;
+    admin.store.move_project(project.id, organization.id)?;
     let mut value = entry(&project);
     if let Some(fields) = value.as_object_mut() {
         fields.insert("organizationId".to_owned(), json!(organization.id));
     }
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "The project {:?} belongs to {:?} now",
             project.name, organization.name
@@ -259,18 +253,18 @@ fn move_to_org(
     })
 }
 
-fn delete(global: &Global, store: &dyn Administration, project: &str, yes: bool) -> anyhow::Result<()> {
-    let project = lookup::project_to_delete(store, project)?;
+fn delete(admin: &Admin<'_>, project: &str, yes: bool) -> anyhow::Result<()> {
+    let project = lookup::project_to_delete(admin.store, project)?;
     let name = &project.name;
-    let runs = store.stored_runs(project.id)?;
+    let runs = admin.store.stored_runs(project.id)?;
     confirm_deletion(yes, || {
         format!(
             "Delete the project {name:?} with {} for good?",
             output::count(runs, "run")
         )
     })?;
-    let spinner = progress::spinner(global.json, format!("deleting {name}"));
-    let report = store.delete_project(project.id, clock::now(), &mut |rows| {
+    let spinner = progress::spinner(admin.json, format!("deleting {name}"));
+    let report = admin.store.delete_project(project.id, clock::now(), &mut |rows| {
         spinner.set_message(format!("deleting {name}: {}", output::count(rows, "row")));
     });
     spinner.finish_and_clear();
@@ -278,7 +272,7 @@ fn delete(global: &Global, store: &dyn Administration, project: &str, yes: bool)
     let value = json!({
         "id": project.id, "name": name, "deleted": true, "runs": report.runs, "results": report.results,
     });
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "Deleted the project {name:?} with {} and {}",
             output::count(report.runs, "run"),
@@ -287,14 +281,11 @@ fn delete(global: &Global, store: &dyn Administration, project: &str, yes: bool)
     })
 }
 
-fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyhow::Result<()> {
-    let organizations = match org {
-        Some(org) => vec![lookup::organization(store, org)?],
-        None => store.organizations()?,
-    };
+fn list(admin: &Admin<'_>, org: Option<&str>) -> anyhow::Result<()> {
+    let organizations = lookup::organizations(admin.store, org)?;
     let mut projects = Vec::new();
     for organization in &organizations {
-        let of_it = store.projects_of(organization.id)?;
+        let of_it = admin.store.projects_of(organization.id)?;
         projects.extend(
             of_it
                 .into_iter()
@@ -302,8 +293,7 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
         );
     }
     let entries: Vec<_> = projects.iter().map(|(_, project)| project).collect();
-    let now = clock::now();
-    output::print(global.json, &json!({ "projects": entries }), || {
+    output::print(admin.json, &json!({ "projects": entries }), || {
         if projects.is_empty() {
             return "No project yet. Make one: assay-admin project create --org ORG NAME".to_owned();
         }
@@ -314,7 +304,7 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
                     project.name.clone(),
                     organization.clone(),
                     project.stable_branch.clone(),
-                    when(project.created_at, now),
+                    when(project.created_at, admin.now),
                     project.id.to_string(),
                 ]
             }),
@@ -322,16 +312,18 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
     })
 }
 
-fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {
-    let mut project = lookup::project(store, &args.project)?;
+fn set(admin: &Admin<'_>, args: SetArgs) -> anyhow::Result<()> {
+    let mut project = lookup::project(admin.store, &args.project)?;
     let change = ProjectChange::from(args.change);
     let has_events = matches!(change.chat, Some(Some(_)));
-    let exists = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
+    let exists = admin
+        .store
+        .set_project(project.id, &change, &Engine::default(), clock::now())?;
     ensure!(exists, "the project {:?} was deleted meanwhile", args.project);
     if let Some(branch) = &change.stable_branch {
         project.stable_branch.clone_from(branch);
     }
-    output::print(global.json, &entry(&project), || {
+    output::print(admin.json, &entry(&project), || {
         let changed = format!("Changed the configuration of {:?}", project.name);
         if has_events {
             format!("{changed}\nassay-notify sends the messages to the targets of its file.")

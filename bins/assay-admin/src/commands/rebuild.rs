@@ -31,12 +31,8 @@ pub(crate) struct RebuildArgs {
 /// Runs `assay-admin rebuild`.
 pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
     let opened = database::open(global)?;
-    let projects = match &args.project {
-        Some(text) => vec![lookup::project(&opened.database, text)?],
-        None => assay_domain::store::Administration::all_projects(&opened.database)?,
-    };
     let mut done = Vec::new();
-    for project in projects {
+    for project in lookup::projects(&opened.database, args.project.as_deref())? {
         let bar = progress::bar(global.json, "Rebuilding", 0, Unit::Items("runs"));
         let result =
             opened

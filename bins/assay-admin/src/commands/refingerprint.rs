@@ -31,10 +31,7 @@ pub(crate) struct RefingerprintArgs {
 pub(crate) fn run(global: &Global, args: &RefingerprintArgs) -> anyhow::Result<()> {
     let opened = database::open(global)?;
     let store: &dyn Administration = &opened.database;
-    let projects = match &args.project {
-        Some(text) => vec![lookup::project(store, text)?],
-        None => store.all_projects()?,
-    };
+    let projects = lookup::projects(store, args.project.as_deref())?;
     let mut done = Vec::new();
     let bar = progress::bar(
         global.json,

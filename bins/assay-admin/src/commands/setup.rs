@@ -10,7 +10,6 @@ use assay_domain::{
     key::{KeyEntry, KeyKind, Lifetime, SecretKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
-    store::Administration,
     timestamp::Timestamp,
 };
 use clap::Args;
@@ -18,7 +17,12 @@ use http::Uri;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{clock, database, environment, global::Global, new_key, values};
+use crate::{
+    database::{self, Admin},
+    environment,
+    global::Global,
+    new_key, values,
+};
 
 /// The address of a server on this machine that takes everything on one port.
 const HERE: &str = "http://127.0.0.1:8080";
@@ -102,12 +106,12 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
     let url = url.trim_end_matches('/');
     let migrated = database::migrate(global)?;
     let opened = database::open(global)?;
-    let (store, now): (&dyn Administration, _) = (&opened.database, clock::now());
-    let organization = organization(store, &org, now)?;
-    let project = project_of(store, &organization, &project, &args.stable_branch, now)?;
-    let keys = store.keys(organization.id)?;
-    let read_key = read_key(store, &organization, &keys, now)?;
-    let ingest_key = ingest_key(store, &project, &keys, now)?;
+    let admin = &opened.admin(global);
+    let organization = organization(admin, &org)?;
+    let project = project_of(admin, &organization, &project, &args.stable_branch)?;
+    let keys = admin.store.keys(organization.id)?;
+    let read_key = read_key(admin, &organization, &keys)?;
+    let ingest_key = ingest_key(admin, &project, &keys)?;
     let folder = environment::current_folder();
     let is_here = |service: &CiService| folder.join(service.file()).exists();
     let services: Vec<_> = CiService::ALL.into_iter().filter(is_here).collect();
@@ -245,31 +249,34 @@ fn named(given: Option<&str>, flag: &str, question: &str, default_value: &str) -
     values::name(&text).map_err(|error| Misuse(format!("{flag}: {error}")).into())
 }
 
-fn organization(store: &dyn Administration, name: &str, now: Timestamp) -> anyhow::Result<Organization> {
-    let existing = store
+fn organization(admin: &Admin<'_>, name: &str) -> anyhow::Result<Organization> {
+    let existing = admin
+        .store
         .organizations()?
         .into_iter()
         .find(|organization| organization.name == name || organization.id.to_string() == name);
     match existing {
         Some(existing) => Ok(existing),
-        None => Ok(store.create_organization(name, Plan::Pro, now)?),
+        None => Ok(admin.store.create_organization(name, Plan::Pro, admin.now)?),
     }
 }
 
 fn project_of(
-    store: &dyn Administration,
+    admin: &Admin<'_>,
     organization: &Organization,
     name: &str,
     stable_branch: &str,
-    now: Timestamp,
 ) -> anyhow::Result<ProjectEntry> {
-    let existing = store
+    let existing = admin
+        .store
         .projects_of(organization.id)?
         .into_iter()
         .find(|project| project.name == name);
     match existing {
         Some(existing) => Ok(existing),
-        None => Ok(store.create_project(organization.id, name, stable_branch, now)?),
+        None => Ok(admin
+            .store
+            .create_project(organization.id, name, stable_branch, admin.now)?),
     }
 }
 
@@ -278,31 +285,21 @@ fn is_valid(key: &KeyEntry, now: Timestamp) -> bool {
 }
 
 /// The organization's valid read key, or a new one of 90 days.
-fn read_key(
-    store: &dyn Administration,
-    organization: &Organization,
-    keys: &[KeyEntry],
-    now: Timestamp,
-) -> anyhow::Result<SetupKey> {
-    let is_read_key = |key: &&KeyEntry| key.kind == KeyKind::Read && is_valid(key, now);
+fn read_key(admin: &Admin<'_>, organization: &Organization, keys: &[KeyEntry]) -> anyhow::Result<SetupKey> {
+    let is_read_key = |key: &&KeyEntry| key.kind == KeyKind::Read && is_valid(key, admin.now);
     if let Some(key) = keys.iter().find(is_read_key) {
         return Ok(SetupKey::new(key.id, None, key.expires_at));
     }
-    let expires_at = Lifetime::Ninety.expiry(now);
-    let (id, secret) = new_key::read_key(store, organization, expires_at, now)?;
+    let expires_at = Lifetime::Ninety.expiry(admin.now);
+    let (id, secret) = new_key::read_key(admin, organization, expires_at)?;
     Ok(SetupKey::new(id, Some(&secret), Some(expires_at)))
 }
 
 /// The project's valid ingest key, or a new one. A key for pull requests only does not count.
-fn ingest_key(
-    store: &dyn Administration,
-    project: &ProjectEntry,
-    keys: &[KeyEntry],
-    now: Timestamp,
-) -> anyhow::Result<SetupKey> {
+fn ingest_key(admin: &Admin<'_>, project: &ProjectEntry, keys: &[KeyEntry]) -> anyhow::Result<SetupKey> {
     let is_of_project = |key: &&KeyEntry| {
         let is_ingest_key = key.kind == KeyKind::Ingest && key.project_id == Some(project.id);
-        is_ingest_key && !key.pull_requests_only && is_valid(key, now)
+        is_ingest_key && !key.pull_requests_only && is_valid(key, admin.now)
     };
     if let Some(key) = keys.iter().find(is_of_project) {
         return Ok(SetupKey::new(key.id, None, key.expires_at));
@@ -311,6 +308,6 @@ fn ingest_key(
         name: Some("CI".to_owned()),
         ..IngestTerms::default()
     };
-    let (id, secret) = new_key::ingest_key(store, project, &terms, now)?;
+    let (id, secret) = new_key::ingest_key(admin, project, &terms)?;
     Ok(SetupKey::new(id, Some(&secret), None))
 }

@@ -48,7 +48,7 @@ pub(crate) fn export(global: &Global, store: &Database, org: &str, folder: &Path
         format!(
             "Exported the organization {name:?} with {} to {}: {}, {}\nNext: copy the folder to the other database's \
              machine, and there: assay-admin org import {}",
-            output::count(u64::try_from(projects).unwrap_or(u64::MAX), "project"),
+            output::count(projects, "project"),
             folder.display(),
             output::count(rows, "row"),
             output::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)),
@@ -83,7 +83,7 @@ pub(crate) fn import(global: &Global, store: &Database, folder: &Path) -> anyhow
         format!(
             "Imported the organization {:?} with {} and {}; the engine computes the same {} from the results",
             organization.name,
-            output::count(u64::try_from(projects).unwrap_or(u64::MAX), "project"),
+            output::count(projects, "project"),
             output::count(imported.rows, "row"),
             output::count(imported.verdicts, "verdict"),
         )

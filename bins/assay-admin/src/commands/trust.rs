@@ -3,18 +3,16 @@
 use anyhow::bail;
 use assay_cli_terminal::{output, table::Cell};
 use assay_domain::{
-    id::KeyId,
-    identity::Trust,
-    ingest::IngestTerms,
-    key::KeyEntry,
-    project::ProjectEntry,
-    store::{Administration, KeyDeletion},
-    timestamp::Timestamp,
+    id::KeyId, identity::Trust, ingest::IngestTerms, key::KeyEntry, project::ProjectEntry, store::KeyDeletion,
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{clock, database, global::Global, lookup, new_key, values};
+use crate::{
+    database::{self, Admin},
+    global::Global,
+    lookup, new_key, values,
+};
 
 /// `assay-admin trust`.
 #[derive(Debug, Subcommand)]
@@ -80,17 +78,16 @@ pub(crate) struct TrustArgs {
 /// Runs `assay-admin trust`.
 pub(crate) fn run(global: &Global, command: TrustCommand) -> anyhow::Result<()> {
     let opened = database::open(global)?;
-    let store: &dyn Administration = &opened.database;
-    let now = clock::now();
+    let admin = &opened.admin(global);
     match command {
-        TrustCommand::Add(args) => add(global, store, args, now),
-        TrustCommand::List { project } => list(global, store, project.as_deref()),
-        TrustCommand::Remove { id } => remove(global, store, id, now),
+        TrustCommand::Add(args) => add(admin, args),
+        TrustCommand::List { project } => list(admin, project.as_deref()),
+        TrustCommand::Remove { id } => remove(admin, id),
     }
 }
 
-fn add(global: &Global, store: &dyn Administration, args: TrustArgs, now: Timestamp) -> anyhow::Result<()> {
-    let project = lookup::project(store, &args.project)?;
+fn add(admin: &Admin<'_>, args: TrustArgs) -> anyhow::Result<()> {
+    let project = lookup::project(admin.store, &args.project)?;
     let host = args.issuer.split('/').nth(2).unwrap_or_default();
     let name = format!("jobs of {} at {host}", args.repository);
     let trust = Trust {
@@ -107,11 +104,11 @@ fn add(global: &Global, store: &dyn Administration, args: TrustArgs, now: Timest
         ..IngestTerms::default()
     };
     // The text of the key is dropped, so only tokens stand for it.
-    let (id, _) = new_key::ingest_key(store, &project, &terms, now)?;
+    let (id, _) = new_key::ingest_key(admin, &project, &terms)?;
     let value = json!({
         "id": id, "projectId": project.id, "name": name, "trust": trust, "pullRequestsOnly": terms.pull_requests_only,
     });
-    output::print(global.json, &value, || {
+    output::print(admin.json, &value, || {
         format!(
             "The project {:?} trusts {name}. The id of this is {id}.",
             project.name
@@ -120,22 +117,21 @@ fn add(global: &Global, store: &dyn Administration, args: TrustArgs, now: Timest
 }
 
 /// Every trust, oldest first in each organization.
-fn trusts(store: &dyn Administration) -> anyhow::Result<Vec<KeyEntry>> {
-    let mut found = Vec::new();
-    for organization in store.organizations()? {
-        found.extend(store.keys(organization.id)?);
-    }
+fn trusts(admin: &Admin<'_>) -> anyhow::Result<Vec<KeyEntry>> {
+    let mut found = lookup::keys(admin.store)?;
     found.retain(|key| key.trust.is_some());
     Ok(found)
 }
 
-fn list(global: &Global, store: &dyn Administration, project: Option<&str>) -> anyhow::Result<()> {
-    let wanted = project.map(|text| lookup::project(store, text)).transpose()?;
+fn list(admin: &Admin<'_>, project: Option<&str>) -> anyhow::Result<()> {
+    let wanted = project
+        .map(|text| lookup::project(admin.store, text))
+        .transpose()?;
     let wanted = wanted.map(|project| project.id);
-    let mut found = trusts(store)?;
+    let mut found = trusts(admin)?;
     found.retain(|key| wanted.is_none() || key.project_id == wanted);
-    let projects = store.all_projects()?;
-    output::print(global.json, &json!({ "trusts": found }), || {
+    let projects = admin.store.all_projects()?;
+    output::print(admin.json, &json!({ "trusts": found }), || {
         match found.as_slice() {
             [] => "No trust yet. `assay-admin trust add --help` explains how to make one".to_owned(),
             found => output::table(
@@ -169,12 +165,15 @@ fn row(key: &KeyEntry, projects: &[ProjectEntry]) -> Vec<Cell> {
         .collect()
 }
 
-fn remove(global: &Global, store: &dyn Administration, id: KeyId, now: Timestamp) -> anyhow::Result<()> {
-    let is_trust = trusts(store)?.iter().any(|key| key.id == id);
-    if !is_trust || !store.revoke_key(id, now)? || store.delete_key(id, now)? != KeyDeletion::Deleted {
+fn remove(admin: &Admin<'_>, id: KeyId) -> anyhow::Result<()> {
+    let is_trust = trusts(admin)?.iter().any(|key| key.id == id);
+    if !is_trust
+        || !admin.store.revoke_key(id, admin.now)?
+        || admin.store.delete_key(id, admin.now)? != KeyDeletion::Deleted
+    {
         bail!("no trust has the id {id}; `assay-admin trust list` shows them");
     }
-    output::print(global.json, &json!({ "id": id, "removed": true }), || {
+    output::print(admin.json, &json!({ "id": id, "removed": true }), || {
         format!("The trust {id} is removed")
     })
 }

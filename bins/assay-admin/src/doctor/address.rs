@@ -2,8 +2,7 @@
 
 use assay_cli_remote::server::{
     address::Address,
-    http::{Answer, NoAnswer},
-    installation::Installation,
+    http::{Answer, Client, NoAnswer},
 };
 
 use crate::doctor::check::{Check, Status};
@@ -23,7 +22,7 @@ pub(crate) fn installation(url: Option<&str>, body_mib: u64) -> Check {
         );
     };
     let parsed = Address::parse("the installation", url, true).map_err(anyhow::Error::from);
-    let client = match parsed.and_then(Installation::new) {
+    let client = match parsed.and_then(Client::new) {
         Ok(client) => client,
         Err(error) => return Check::fail(NAME, format!("{error:#}"), "correct ASSAY_PUBLIC_URL"),
     };
@@ -34,7 +33,7 @@ pub(crate) fn installation(url: Option<&str>, body_mib: u64) -> Check {
 }
 
 /// The parts behind an address that answers. `login` is the answer of the sign-in page.
-fn parts(client: &Installation, url: &str, body_mib: u64, login: &Answer) -> Check {
+fn parts(client: &Client, url: &str, body_mib: u64, login: &Answer) -> Check {
     let mut check = Check::ok(NAME, format!("{url} answers"));
     if !login.status.is_success() || !login.beginning().contains("Assay") {
         let found = format!("{url}/login is not the sign-in page: it answers {}", login.status);

@@ -4,6 +4,9 @@ use anstyle::Style;
 use assay_cli_terminal::table::Tone;
 use serde::Serialize;
 
+/// The maximum number of entries of one kind that a check names.
+pub(crate) const NAMED: usize = 10;
+
 /// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,6 +69,25 @@ impl Check {
             self.advice.push(advice);
         }
         self
+    }
+
+    /// Adds the first findings, each with its advice, and the number of the others.
+    #[must_use]
+    pub(crate) fn with_first<A: Into<String>>(
+        mut self,
+        status: Status,
+        findings: impl IntoIterator<Item = (String, A)>,
+        noun: &str,
+        advice: &str,
+    ) -> Self {
+        let mut findings = findings.into_iter();
+        for (found, advice) in findings.by_ref().take(NAMED) {
+            self = self.with_finding(status, found, advice);
+        }
+        match findings.count() {
+            0 => self,
+            more => self.with_finding(status, format!("and {more} more{noun}"), advice),
+        }
     }
 
     /// A check that could not be made, and why.

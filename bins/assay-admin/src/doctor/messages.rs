@@ -4,12 +4,10 @@ use assay_cli_terminal::output::{count, shell_word};
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use assay_repository::{Inspection, MessagedProject, UndeliveredMessages};
 
-use crate::doctor::check::{Check, Status};
+use crate::doctor::check::{Check, NAMED, Status};
 
 /// After how long without `assay-notify` its targets count as gone, in milliseconds. It registers them every hour.
 const SEEN_WITHIN_MS: i64 = 3 * 60 * 60_000;
-/// The maximum number of entries of one kind that a check names.
-const NAMED: usize = 10;
 
 /// Whether messages are delivered.
 pub(crate) fn check(inspection: &mut Inspection, now: Timestamp) -> Result<Check, StoreError> {
@@ -19,13 +17,12 @@ pub(crate) fn check(inspection: &mut Inspection, now: Timestamp) -> Result<Check
 }
 
 fn of(projects: &[MessagedProject], undelivered: &[UndeliveredMessages], now: Timestamp) -> Check {
-    let number = u64::try_from(projects.len()).unwrap_or(u64::MAX);
     let mut check = Check::ok(
         "messages",
-        match number {
+        match projects.len() {
             0 => "no project has events for messages".to_owned(),
             1 => "1 project has events for messages".to_owned(),
-            _ => format!("{number} projects have events for messages"),
+            number => format!("{number} projects have events for messages"),
         },
     );
     let is_served = |project: &&MessagedProject| {
@@ -46,28 +43,23 @@ fn of(projects: &[MessagedProject], undelivered: &[UndeliveredMessages], now: Ti
             ),
         );
     }
-    for messages in undelivered.iter().take(NAMED) {
-        check = check.with_finding(
-            Status::Warn,
+    let findings = undelivered.iter().map(|messages| {
+        (
             undelivered_sentence(messages),
             "correct the target in notify.toml, then restart assay-notify, which tries everything again",
-        );
-    }
-    match undelivered.len().saturating_sub(NAMED) {
-        0 => check,
-        more => check.with_finding(Status::Warn, format!("and {more} more targets"), ""),
-    }
+        )
+    });
+    check.with_first(Status::Warn, findings, " targets", "")
 }
 
 fn undelivered_sentence(messages: &UndeliveredMessages) -> String {
-    let number = |number: i64| u64::try_from(number).unwrap_or_default();
     let given_up = match messages.given_up {
         0 => String::new(),
         given_up => format!(", {given_up} of them given up"),
     };
     format!(
         "{} about {:?} to the target {:?} not delivered{given_up}: {}",
-        count(number(messages.messages), "message"),
+        count(messages.messages, "message"),
         messages.project,
         messages.target,
         messages.error.as_deref().unwrap_or("no reason")

@@ -11,6 +11,8 @@ mod server;
 mod stored;
 mod surroundings;
 
+use std::borrow::Borrow;
+
 use assay_domain::{store::StoreError, timestamp::Timestamp, verdict::Judge};
 use assay_repository::{Database, Inspection, PoolOptions};
 
@@ -44,132 +46,133 @@ pub(crate) fn database(checked: &Checked<'_>) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     let facts = inspection.server();
-    checks.push(check_or_failure("postgres", facts.as_ref().map(server::version)));
-    let comparison = inspection.schema();
-    checks.push(check_or_failure(
-        "schema",
-        comparison
-            .as_ref()
-            .map(|comparison| server::schema(comparison, checked.is_private)),
-    ));
-    let before = (checked.clock)();
-    let database_clock = inspection.clock();
-    let after = (checked.clock)();
-    checks.push(check_or_failure(
-        "clock",
-        database_clock
-            .as_ref()
-            .map(|at| server::clock(before, *at, after)),
-    ));
-    if let Ok(facts) = &facts {
-        let sizes = server::sizes(facts, &mut inspection);
-        checks.push(check_or_failure("size", sizes.as_ref().map(Check::clone)));
+    checks.push(answer("postgres", facts.as_ref().map(server::version)));
+    if let Some(rights) = reader(&mut inspection).transpose() {
+        checks.push(answer("rights", rights));
+        return checks;
     }
+    let comparison = inspection.schema();
+    let of_schema = comparison
+        .as_ref()
+        .map(|comparison| server::schema(comparison, checked.is_private));
+    checks.push(answer("schema", of_schema));
+    let before = (checked.clock)();
+    let at = inspection.clock();
+    let after = (checked.clock)();
+    checks.push(answer("clock", at.map(|at| server::clock(before, at, after))));
+    if let Ok(facts) = &facts {
+        checks.push(answer("size", server::sizes(facts, &mut inspection)));
+    }
+    let is_writable = facts.is_ok_and(|facts| !facts.is_standby);
     let is_behind = comparison
         .as_ref()
         .is_ok_and(|comparison| !comparison.pending.is_empty());
-    let is_writable = facts.is_ok_and(|facts| !facts.is_standby);
     if is_writable && !checked.is_private && !is_behind {
-        let rights = rehearsal::check(&mut inspection, checked);
-        checks.push(check_or_failure("rights", rights.as_ref().map(Check::clone)));
+        checks.push(answer("rights", rehearsal::check(&mut inspection, checked)));
     }
     // Stored data can only be read with the schema of this program.
-    if comparison.is_ok_and(|comparison| comparison.pending.is_empty()) {
-        checks.extend(check_stored_data(&mut inspection, checked));
+    if comparison.is_ok() && !is_behind {
+        check_stored_data(&mut inspection, checked, &mut checks);
     }
     checks
 }
 
-/// Makes one check of the stored data.
-type Question<'a> = &'a dyn Fn() -> Result<Check, StoreError>;
+/// The views of people with SQL, and their group.
+const READER: (&str, [&str; 3]) = ("assay_reader", ["reader_run", "reader_result", "reader_test"]);
 
-/// The stored data.
-fn check_stored_data(inspection: &mut Inspection, checked: &Checked<'_>) -> Vec<Check> {
+/// The check of a login that only reads the views for people; `None` for any other login.
+fn reader(inspection: &mut Inspection) -> Result<Option<Check>, StoreError> {
+    let (group, views) = READER;
+    if inspection.groups(&[group])?.is_empty() || !inspection.groups(server::known_roles())?.is_empty() {
+        return Ok(None);
+    }
+    let unreadable = inspection.unreadable(&views)?;
+    Ok(Some(match unreadable.is_empty() {
+        true => Check::ok(
+            "rights",
+            format!(
+                "this login reads {}; check the rest by another one",
+                views.join(", ")
+            ),
+        ),
+        false => Check::fail(
+            "rights",
+            format!("this login may not read {}", unreadable.join(", ")),
+            server::GRANT,
+        ),
+    }))
+}
+
+/// Adds the checks of the stored data.
+fn check_stored_data(inspection: &mut Inspection, checked: &Checked<'_>, checks: &mut Vec<Check>) {
     let rights = inspection.rights(server::known_roles());
-    let mut checks = vec![check_or_failure(
-        "roles",
-        rights
-            .as_ref()
-            .map(|rights| server::roles(rights, checked.is_private)),
-    )];
+    let roles = rights
+        .as_ref()
+        .map(|rights| server::roles(rights, checked.is_private));
+    checks.push(answer("roles", roles));
     if !rights.is_ok_and(|rights| rights.iter().any(|role| role.is_connected && role.reads)) {
-        return checks;
+        return;
     }
     let now = (checked.clock)();
     match Database::connect(checked.url, checked.options) {
         Ok(database) => {
-            let questions: [(_, &[&str], Question<'_>); 2] = [
-                ("keys", &["organization", "api_key"], &|| {
-                    stored::keys(&database, now)
-                }),
-                (
-                    "retention",
-                    &["organization", "project", "run", "partition"],
-                    &|| stored::retention(&database, now),
-                ),
-            ];
-            for (name, tables, check) in questions {
-                checks.push(if_unreadable(inspection, name, tables).unwrap_or_else(|| {
-                    let check = check();
-                    check_or_failure(name, check.as_ref().map(Check::clone))
-                }));
-            }
+            let tables = ["organization", "api_key"];
+            checks.push(if_readable(inspection, "keys", &tables, |_| {
+                stored::keys(&database, now)
+            }));
+            let tables = ["organization", "project", "run", "partition"];
+            checks.push(if_readable(inspection, "retention", &tables, |_| {
+                stored::retention(&database, now)
+            }));
         }
         Err(error) => checks.push(Check::unanswered("keys", &error)),
     }
     if !checked.is_private {
-        let backup_logins = inspection.backup_logins();
-        checks.push(check_or_failure(
-            "backup",
-            backup_logins.as_ref().map(|logins| server::backup(logins)),
-        ));
+        let logins = inspection.backup_logins();
+        checks.push(answer("backup", logins.map(|logins| server::backup(&logins))));
     }
-    checks.push(
-        if_unreadable(inspection, "messages", &["project", "message"]).unwrap_or_else(|| {
-            let check = messages::check(inspection, now);
-            check_or_failure("messages", check.as_ref().map(Check::clone))
-        }),
-    );
-    checks.push(
-        if_unreadable(
-            inspection,
-            "results",
-            &["project", "result_block", "attempt", "attempt_texts"],
-        )
-        .unwrap_or_else(|| {
-            let check = stored::results(inspection);
-            check_or_failure("results", check.as_ref().map(Check::clone))
-        }),
-    );
+    checks.push(if_readable(
+        inspection,
+        "messages",
+        &["project", "message"],
+        |inspection| messages::check(inspection, now),
+    ));
+    let tables = ["project", "result_block", "attempt", "attempt_texts"];
+    checks.push(if_readable(inspection, "results", &tables, stored::results));
     let tables = ["project", "run", "run_pack", "verdict_block", "verdict_evidence"];
-    if let Some(unreadable) = if_unreadable(inspection, "verdicts", &tables) {
-        checks.push(unreadable);
-        return checks;
-    }
-    match stored::projects(inspection, now) {
-        Ok(of_projects) => checks.extend(of_projects),
-        Err(error) => checks.push(Check::unanswered("verdicts", &error)),
-    }
-    checks
+    let mut packs = None;
+    checks.push(if_readable(inspection, "verdicts", &tables, |inspection| {
+        let (verdicts, of_packs) = stored::projects(inspection, now)?;
+        packs = Some(of_packs);
+        Ok(verdicts)
+    }));
+    checks.extend(packs);
 }
 
-/// The result of a check whose tables the connected role may not read; `None` if it may. This is not a fault, because
-/// each program has a role with only the rights that it needs.
-fn if_unreadable(inspection: &mut Inspection, name: &'static str, tables: &[&str]) -> Option<Check> {
-    match inspection.unreadable(tables) {
-        Ok(unreadable) if unreadable.is_empty() => None,
-        Ok(unreadable) => Some(Check::ok(
-            name,
-            format!(
-                "not checked: this role may not read {}; the owner of the tables may",
-                unreadable.join(", ")
-            ),
-        )),
-        Err(error) => Some(Check::unanswered(name, &error)),
-    }
+/// The check, unless the connected role may not read its tables. That is not a fault, because each program has a role
+/// with only the rights that it needs.
+fn if_readable(
+    inspection: &mut Inspection,
+    name: &'static str,
+    tables: &[&str],
+    check: impl FnOnce(&mut Inspection) -> Result<Check, StoreError>,
+) -> Check {
+    let checked = inspection
+        .unreadable(tables)
+        .and_then(|unreadable| match unreadable.as_slice() {
+            [] => check(inspection),
+            unreadable => Ok(Check::ok(
+                name,
+                format!(
+                    "not checked: this role may not read {}; the owner of the tables may",
+                    unreadable.join(", ")
+                ),
+            )),
+        });
+    answer(name, checked)
 }
 
 /// The check, or one that reports why the query failed.
-fn check_or_failure(check: &'static str, answer: Result<Check, &StoreError>) -> Check {
-    answer.unwrap_or_else(|error| Check::unanswered(check, error))
+fn answer(name: &'static str, answer: Result<Check, impl Borrow<StoreError>>) -> Check {
+    answer.unwrap_or_else(|error| Check::unanswered(name, error.borrow()))
 }

@@ -59,10 +59,7 @@ pub(crate) fn check(inspection: &mut Inspection, checked: &Checked<'_>) -> Resul
     if !missing.is_empty() {
         let check = Check::fail(
             CHECK,
-            format!(
-                "{} missing",
-                output::count(u64::try_from(missing.len()).unwrap_or(u64::MAX), "right")
-            ),
+            format!("{} missing", output::count(missing.len(), "right")),
             "",
         );
         return Ok(missing.iter().fold(check, |check, grant| {
@@ -102,6 +99,14 @@ pub(crate) fn check(inspection: &mut Inspection, checked: &Checked<'_>) -> Resul
         }))
 }
 
+/// An error of one piece of work as that of the store.
+fn failed(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Failed {
+        doing,
+        source: Box::new(source),
+    }
+}
+
 /// A piece of work that failed.
 type Refused = (&'static str, StoreError);
 
@@ -122,10 +127,7 @@ fn administer(checked: &Checked<'_>) -> Result<Vec<Refused>, StoreError> {
     let (database, now) = (connect(checked)?, (checked.clock)());
     let named = |error| match error {
         NameError::Store(error) => error,
-        other @ (NameError::Taken { .. } | NameError::Missing(_)) => StoreError::Failed {
-            doing: "naming something",
-            source: Box::new(other),
-        },
+        other @ (NameError::Taken { .. } | NameError::Missing(_)) => failed("naming something", other),
     };
     let organization = match database.create_organization(NAME, Plan::Pro, now).map_err(named) {
         Ok(organization) => organization.id,
@@ -156,55 +158,28 @@ fn administer(checked: &Checked<'_>) -> Result<Vec<Refused>, StoreError> {
         false => Ok(()),
     };
     let expires_at = now.plus_days(1);
-    let work = [
-        (
-            "change a plan",
-            database.set_plan(organization, Plan::Standard).map(drop),
-        ),
-        (
-            "rename a project",
-            database.rename_project(project, CHECK).map_err(named),
-        ),
-        (
-            "set a project",
-            database
-                .set_project(project, &change, checked.judge, now)
-                .map(drop),
-        ),
-        (
-            "make a read key",
-            database
-                .create_read_key(organization, &key(0), expires_at)
-                .map(drop),
-        ),
-        (
-            "revoke a key",
-            database.revoke_key(KeyId(project.0), now).map(drop),
-        ),
-        (
-            "delete a key",
-            database.delete_key(KeyId(project.0), now).map(drop),
-        ),
-        (
-            "make an ingest key",
-            database
-                .create_ingest_key(project, &key(1), &IngestTerms::default())
-                .map(drop),
-        ),
-        ("prune", prune()),
-        (
-            "delete an organization",
-            database
-                .delete_organization(organization, now, &mut |_| {})
-                .map(drop),
-        ),
-    ];
-    Ok(refusals(work))
-}
-
-fn refusals(work: impl IntoIterator<Item = (&'static str, Result<(), StoreError>)>) -> Vec<Refused> {
-    let refused = |(work, outcome): (_, Result<(), StoreError>)| outcome.err().map(|error| (work, error));
-    work.into_iter().filter_map(refused).collect()
+    let mut refused = Vec::new();
+    let mut note = |work, outcome: Result<(), StoreError>| {
+        refused.extend(outcome.err().map(|error| (work, error)));
+    };
+    let plan = database.set_plan(organization, Plan::Standard);
+    note("change a plan", plan.map(drop));
+    let name = database.rename_project(project, CHECK);
+    note("rename a project", name.map_err(named));
+    let set = database.set_project(project, &change, checked.judge, now);
+    note("set a project", set.map(drop));
+    let created = database.create_read_key(organization, &key(0), expires_at);
+    note("make a read key", created.map(drop));
+    let revoked = database.revoke_key(KeyId(project.0), now);
+    note("revoke a key", revoked.map(drop));
+    let deleted = database.delete_key(KeyId(project.0), now);
+    note("delete a key", deleted.map(drop));
+    let created = database.create_ingest_key(project, &key(1), &IngestTerms::default());
+    note("make an ingest key", created.map(drop));
+    note("prune", prune());
+    let deleted = database.delete_organization(organization, now, &mut |_| {});
+    note("delete an organization", deleted.map(drop));
+    Ok(refused)
 }
 
 /// Does the work of these groups in a project.
@@ -222,27 +197,27 @@ fn rehearse(
     };
     let is_of = |group: &str| groups.iter().any(|known| known == group);
     let (records, receives) = (is_of("assay_importer"), is_of("assay_ingester"));
-    let mut work: Vec<(_, Result<(), StoreError>)> = vec![("read results", rehearsal.read())];
+    let mut refused = Vec::new();
+    let mut note = |work, outcome: Result<(), StoreError>| {
+        refused.extend(outcome.err().map(|error| (work, error)));
+    };
+    note("read results", rehearsal.read());
     if is_of(server::SERVER_ROLE) {
-        work.push(("check keys and sessions", rehearsal.check_keys()));
+        note("check keys and sessions", rehearsal.check_keys());
     }
     if records || receives {
-        work.push((
-            "import a report",
-            rehearsal.import(0, RecordingRules::Unrestricted).map(drop),
-        ));
-        work.push((
-            "replace a report",
-            rehearsal.import(1, RecordingRules::Unrestricted).map(drop),
-        ));
+        for (content, work) in [(0, "import a report"), (1, "replace a report")] {
+            let imported = rehearsal.import(content, RecordingRules::Unrestricted);
+            note(work, imported.map(drop));
+        }
     }
     if receives {
-        work.push(("receive a report", rehearsal.receive()));
+        note("receive a report", rehearsal.receive());
     }
     if is_of("assay_notifier") {
-        work.push(("send messages", rehearsal.send()));
+        note("send messages", rehearsal.send());
     }
-    Ok(refusals(work))
+    Ok(refused)
 }
 
 /// A transaction that is rolled back, and what it is about.
@@ -403,10 +378,7 @@ impl Rehearsal<'_> {
             | RecordError::ShardingDiffers { .. }
             | RecordError::RevisionDiffers { .. }
             | RecordError::ClockDiffers { .. }
-            | RecordError::NotAllowed(_)) => StoreError::Failed {
-                doing: "importing a report",
-                source: Box::new(other),
-            },
+            | RecordError::NotAllowed(_)) => failed("importing a report", other),
         })
     }
 
@@ -450,19 +422,13 @@ impl Rehearsal<'_> {
             excused: Vec::new(),
         };
         let stored = database.record_decision(self.project, &decision, rules, self.now);
-        match stored {
-            Ok(_) => Ok(()),
-            Err(DecisionError::Store(error)) => Err(error),
-            Err(
-                error @ (DecisionError::NoRun
-                | DecisionError::NoUpload { .. }
-                | DecisionError::NoTest { .. }
-                | DecisionError::NotAllowed(_)),
-            ) => Err(StoreError::Failed {
-                doing: "storing a decision",
-                source: Box::new(error),
-            }),
-        }
+        stored.map(drop).map_err(|error| match error {
+            DecisionError::Store(error) => error,
+            other @ (DecisionError::NoRun
+            | DecisionError::NoUpload { .. }
+            | DecisionError::NoTest { .. }
+            | DecisionError::NotAllowed(_)) => failed("storing a decision", other),
+        })
     }
 
     /// Settles edges, writes a message and notes its delivery, as assay-notify does.

@@ -113,7 +113,8 @@ pub(crate) fn backup(logins: &[String]) -> Check {
         [] => Check::warn(
             "backup",
             "no login may read all tables without further rights, so backups need the owner or a superuser",
-            "make the login assay_backup for pg_dump as in deploy/roles.sql, with GRANT SELECT ON ALL TABLES",
+            "make the login assay_backup for pg_dump as in deploy/roles.sql; if it exists, GRANT USAGE ON SCHEMA public, and \
+             SELECT ON ALL TABLES IN SCHEMA public, TO assay_backup",
         ),
         logins => Check::ok("backup", format!("{} may read all tables", logins.join(", "))),
     }

@@ -12,7 +12,7 @@ use assay_domain::{
 };
 use assay_repository::{BlockCounts, Inspection, ProjectState};
 
-use crate::doctor::check::{Check, Status};
+use crate::doctor::check::{Check, NAMED, Status};
 
 /// How many days before its expiry a key is reported.
 const SOON_DAYS: i64 = 14;
@@ -20,8 +20,6 @@ const SOON_DAYS: i64 = 14;
 const PRUNED_WITHIN_DAYS: i64 = 2;
 /// After how many days without an import the check asks whether CI still sends reports.
 const SILENT_DAYS: i64 = 7;
-/// The maximum number of entries of one kind that a check names.
-const NAMED: usize = 10;
 
 /// Whether each organization whose plan has the read API has a key for it, and which keys expire soon.
 pub(crate) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
@@ -43,22 +41,10 @@ pub(crate) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, 
     }
     let summary = format!(
         "{}, {}",
-        count(to_u64(organizations.len()), "organization"),
-        count(to_u64(valid), "valid read key")
+        count(organizations.len(), "organization"),
+        count(valid, "valid read key")
     );
-    let mut check = Check::ok("keys", summary);
-    let unnamed = findings.len().saturating_sub(NAMED);
-    for (found, advice) in findings.into_iter().take(NAMED) {
-        check = check.with_finding(Status::Warn, found, advice);
-    }
-    if unnamed > 0 {
-        check = check.with_finding(
-            Status::Warn,
-            format!("and {unnamed} more"),
-            "assay-admin key list",
-        );
-    }
-    Ok(check)
+    Ok(Check::ok("keys", summary).with_first(Status::Warn, findings, "", "assay-admin key list"))
 }
 
 /// The findings about an organization's read keys, none of them revoked, each with its advice.
@@ -139,32 +125,25 @@ pub(crate) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
 }
 
 /// Whether every project's verdicts are current and sound.
-pub(crate) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
+pub(crate) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<(Check, Check), StoreError> {
     let projects = inspection.projects()?;
     let BlockCounts { unsound, .. } = inspection.verdicts()?;
     let verdicts = match unsound {
         0 => verdicts(&projects, now),
         _ => verdicts(&projects, now).with_finding(
             Status::Fail,
-            format!(
-                "{} cannot be read",
-                count(u64::try_from(unsound).unwrap_or_default(), "row")
-            ),
+            format!("{} cannot be read", count(unsound, "row")),
             "assay-admin rebuild",
         ),
     };
-    Ok(vec![verdicts, packs(&projects, &inspection.unreadable_packs()?)])
+    Ok((verdicts, packs(&projects, &inspection.unreadable_packs()?)))
 }
 
 fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
     let runs: i64 = projects.iter().map(|project| project.runs).sum();
-    let mut check = Check::ok(
+    let check = Check::ok(
         "verdicts",
-        format!(
-            "{} with {}",
-            count(to_u64(projects.len()), "project"),
-            count(u64::try_from(runs).unwrap_or_default(), "run")
-        ),
+        format!("{} with {}", count(projects.len(), "project"), count(runs, "run")),
     );
     if projects.is_empty() {
         return check.with_finding(Status::Ok, None, "assay-admin project create --org ORG NAME");
@@ -173,40 +152,34 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
     let stale = |project: &&ProjectState| {
         project.runs > 0 && project.evaluated_at.is_none_or(|at| now.since_ms(at) > limit)
     };
-    let stale: Vec<_> = projects.iter().filter(stale).collect();
-    for project in stale.iter().take(NAMED) {
+    let findings = projects.iter().filter(stale).map(|project| {
         let name = &project.name;
         let finding = project.evaluated_at.map_or_else(
             || format!("{name:?} was never judged"),
             |at| format!("{name:?} was judged {}, at its last import", distance(at, now)),
         );
-        check = check.with_finding(
-            Status::Warn,
+        (
             finding,
             "check that CI still sends reports with `assay run`, `assay upload` or `assay-admin import`",
-        );
-    }
-    match stale.len().saturating_sub(NAMED) {
-        0 => check,
-        more => check.with_finding(Status::Warn, format!("and {more} more"), ""),
-    }
+        )
+    });
+    check.with_first(Status::Warn, findings, "", "")
 }
 
 /// Whether the blocks of results are sound, and the errors of attempts are there.
 pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> {
     let (results, errors) = (inspection.blocks()?, inspection.errors()?);
     let attempts = inspection.attempts()?;
-    let number = |number, what| count(u64::try_from(number).unwrap_or_default(), what);
     let mut check = Check::ok(
         "results",
-        format!("{} of results", number(results.blocks, "block")),
+        format!("{} of results", count(results.blocks, "block")),
     );
     if results.unsound > 0 {
         check = check.with_finding(
             Status::Fail,
             format!(
                 "{} cannot be read, one of {}",
-                number(results.unsound, "block"),
+                count(results.unsound, "block"),
                 results.example.unwrap_or_default()
             ),
             "restore the table result_block from a backup, or import the run's reports again with --replace",
@@ -217,7 +190,7 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
             Status::Fail,
             format!(
                 "{} with a status that does not exist, one of {}",
-                number(attempts.unsound, "attempt"),
+                count(attempts.unsound, "attempt"),
                 attempts.example.unwrap_or_default()
             ),
             "restore the table attempt from a backup, or import the run's reports again with --replace",
@@ -226,7 +199,7 @@ pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> 
     if errors.unsound > 0 {
         check = check.with_finding(
             Status::Fail,
-            format!("the errors of {} are missing", number(errors.unsound, "attempt")),
+            format!("the errors of {} are missing", count(errors.unsound, "attempt")),
             "restore the table attempt_texts from a backup",
         );
     }
@@ -245,23 +218,16 @@ fn packs(projects: &[ProjectState], unreadable: &[String]) -> Check {
             "packs",
             format!(
                 "{} of {} without a pack (the first is {:?}): the flaky list omits them",
-                count(u64::try_from(runs).unwrap_or_default(), "run"),
-                count(to_u64(missing.len()), "project"),
+                count(runs, "run"),
+                count(missing.len(), "project"),
                 first.name
             ),
             "assay-admin rebuild",
         );
     }
-    for run in unreadable.iter().take(NAMED) {
+    let findings = unreadable.iter().map(|run| {
         let found = format!("the pack of {run}; verdicts leave the run out");
-        check = check.with_finding(Status::Fail, found, "assay-admin rebuild");
-    }
-    match unreadable.len().saturating_sub(NAMED) {
-        0 => check,
-        more => check.with_finding(Status::Fail, format!("and {more} more packs"), ""),
-    }
-}
-
-fn to_u64(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
+        (found, "assay-admin rebuild")
+    });
+    check.with_first(Status::Fail, findings, " packs", "")
 }

@@ -9,11 +9,14 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use assay_answers::failures::ExplainedFailure;
+use assay_domain::id::ProjectId;
 use assay_repository::ExportedRun;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Format, Table, TableFile, table::failure_row};
 
+/// The file with the id of the project. The numbers of runs and tests are those of one project.
+const PROJECT: &str = "project";
 /// A part of the name of a file until it is complete.
 const UNFINISHED: &str = "unfinished";
 
@@ -29,11 +32,17 @@ pub(crate) struct ExportFolder {
 pub(crate) type Written = BTreeMap<&'static str, u64>;
 
 impl ExportFolder {
-    /// Prepares a folder for an export that goes on after a run. Removes the files of a piece that was not completed.
+    /// Prepares a folder for an export of a project that goes on after a run. Removes the files of a piece that was not
+    /// completed.
     ///
     /// # Errors
-    /// If another export writes there, or if the folder already has the run.
-    pub(crate) fn open(path: &Path, format: Format, after: Option<i32>) -> anyhow::Result<Self> {
+    /// If another export writes there, or if the folder already has the run or another project.
+    pub(crate) fn open(
+        path: &Path,
+        format: Format,
+        project: ProjectId,
+        after: Option<i32>,
+    ) -> anyhow::Result<Self> {
         let text = path.display();
         DirBuilder::new()
             .recursive(true)
@@ -49,6 +58,17 @@ impl ExportFolder {
             format,
             lock,
         };
+        let id = path.join(PROJECT);
+        match fs::read_to_string(&id) {
+            Ok(known) => ensure!(
+                known.trim() == project.to_string(),
+                "{text} has an export of another project; name a new folder"
+            ),
+            Err(_) => {
+                fs::write(&id, format!("{project}\n"))
+                    .with_context(|| format!("could not write {}", id.display()))?;
+            }
+        }
         let pieces = folder.pieces()?;
         let of_runs = pieces.iter().filter(|(table, ..)| *table == Table::Runs);
         let last = of_runs.map(|(_, number, _)| *number).max();

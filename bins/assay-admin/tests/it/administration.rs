@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, thread};
 
-use assay_testkit::{Cli, TestDatabase, World, insert_results, stderr_text, text};
+use assay_testkit::{Cli, TestDatabase, World, assert_contains, insert_results, stderr_text, text};
 use diesel::connection::SimpleConnection as _;
 use serde_json::json;
 
@@ -49,11 +49,7 @@ fn a_name_of_several_projects_is_ambiguous_and_an_id_never_is() {
     assert_eq!(list["projects"][0]["stableBranch"], "main");
     let none = world.cli.run(&["project", "list", "--org", "Shoppe"]);
     assert_eq!(none.status.code(), Some(1));
-    assert!(
-        stderr_text(&none).contains("assay-admin org list"),
-        "{}",
-        stderr_text(&none)
-    );
+    assert_contains(&stderr_text(&none), "assay-admin org list");
 }
 
 #[test]
@@ -70,17 +66,13 @@ fn a_duplicate_name_is_refused() {
         let output = world.cli.run(refused);
         assert_eq!(output.status.code(), Some(1), "{refused:?}");
         let reason = stderr_text(&output);
-        assert!(reason.contains("there is already"), "{reason}");
+        assert_contains(&reason, "there is already");
     }
     world.cli.json(&["project", "create", "--org", "Bakery", "web"]);
     let refused = world
         .cli
         .run(&["project", "move-to-org", &world.project, "Bakery"]);
-    assert!(
-        stderr_text(&refused).contains("there is already"),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), "there is already");
 }
 
 #[test]
@@ -110,11 +102,7 @@ fn everything_that_can_be_created_can_be_renamed_moved_and_deleted() {
     for needs_yes in [&["project", "delete", "store"][..], &["org", "delete", "Bakery"]] {
         let refused = cli.run(needs_yes);
         assert_eq!(refused.status.code(), Some(1), "{needs_yes:?}");
-        assert!(
-            stderr_text(&refused).contains("--yes"),
-            "{}",
-            stderr_text(&refused)
-        );
+        assert_contains(&stderr_text(&refused), "--yes");
     }
     assert_eq!(world.count("SELECT count(*) FROM run"), 1);
     let deleted = cli.json(&["project", "delete", "store", "--yes"]);
@@ -190,10 +178,7 @@ fn a_killed_deletion_resumes_while_others_import() {
     let doctor = world.cli.run(&["doctor"]);
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     for deletion in ["the organization \"Closing\" (", "the project \"doomed\" ("] {
-        assert!(
-            doctor.contains(&format!("the deletion of {deletion}")),
-            "{doctor}"
-        );
+        assert_contains(&doctor, &format!("the deletion of {deletion}"));
     }
     world.cli.json(&["project", "delete", "doomed", "--yes"]);
     assert_eq!((results(), world.count("SELECT count(*) FROM run")), (3, 3));
@@ -242,22 +227,14 @@ fn a_key_is_deleted_once_it_is_revoked() {
     let id = text(&output["id"]);
     let refused = world.cli.run(&["key", "delete", &id]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        stderr_text(&refused).contains("assay-admin key revoke"),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), "assay-admin key revoke");
     world.cli.json(&["key", "revoke", &id]);
     let deleted = world.cli.json(&["key", "delete", &id]);
     assert_eq!(deleted, json!({ "id": id, "deleted": true }));
     assert_eq!(world.cli.json(&["key", "list"])["keys"], json!([]));
     let gone = world.cli.run(&["key", "delete", &id]);
     assert_eq!(gone.status.code(), Some(1));
-    assert!(
-        stderr_text(&gone).contains("assay-admin key list"),
-        "{}",
-        stderr_text(&gone)
-    );
+    assert_contains(&stderr_text(&gone), "assay-admin key list");
 }
 
 #[test]
@@ -270,7 +247,7 @@ fn a_command_whose_effect_is_still_missing_prints_that() {
     };
     let set = |arguments: &[&str]| shown(&[&["project", "set", "web"], arguments].concat());
     let printed = set(&["--chat-events", "run_failed"]);
-    assert!(printed.contains("assay-notify sends"), "{printed}");
+    assert_contains(&printed, "assay-notify sends");
     for printed in [
         set(&["--no-chat"]),
         set(&["--pr-comments", "on"]),
@@ -315,11 +292,7 @@ fn keys_of_both_kinds_can_be_renamed() {
         .cli
         .run(&["key", "rename", "019aa3f4-5b1c-7def-8a3b-0123456789ab", "x"]);
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(
-        stderr_text(&unknown).contains("assay-admin key list"),
-        "{}",
-        stderr_text(&unknown)
-    );
+    assert_contains(&stderr_text(&unknown), "assay-admin key list");
     let wrong = world.cli.run(&["key", "rename", &text(&read["id"]), ""]);
     assert_eq!(wrong.status.code(), Some(2));
 }
@@ -389,19 +362,11 @@ fn a_key_is_replaced_by_one_of_the_same_kind_and_terms() {
         .json(&["key", "rotate", &text(&ingest["id"]), "--overlap", "0s"]);
     let expired = world.cli.run(&["key", "rotate", &text(&ingest["id"])]);
     assert_eq!(expired.status.code(), Some(1));
-    assert!(
-        stderr_text(&expired).contains("revoked or expired"),
-        "{}",
-        stderr_text(&expired)
-    );
+    assert_contains(&stderr_text(&expired), "revoked or expired");
     let unknown = world
         .cli
         .run(&["key", "rotate", "019aa3f4-5b1c-7def-8a3b-0123456789ab"]);
-    assert!(
-        stderr_text(&unknown).contains("assay-admin key list"),
-        "{}",
-        stderr_text(&unknown)
-    );
+    assert_contains(&stderr_text(&unknown), "assay-admin key list");
     for wrong in ["1", "h", "-1h", "25h", "1w"] {
         let overlap = format!("--overlap={wrong}");
         let refused = world.cli.run(&["key", "rotate", &overlap, &text(&read["id"])]);

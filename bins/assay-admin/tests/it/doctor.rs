@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use assay_testkit::{Cli, TestDatabase, World, program, stderr_text};
+use assay_testkit::{Cli, TestDatabase, World, assert_contains, program, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -23,8 +23,8 @@ fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("no check {name}: {report}"))
 }
 
-fn assert_contains(check: &Value, text: &str) {
-    assert!(check.to_string().contains(text), "{text:?}: {check}");
+fn assert_check(check: &Value, text: &str) {
+    assert_contains(&check.to_string(), text);
 }
 
 #[test]
@@ -58,15 +58,15 @@ fn a_healthy_installation_is_ok_and_unchanged() {
             "{report}"
         );
     }
-    assert_contains(check(&report, "verdicts"), "1 project with 1 run");
+    assert_check(check(&report, "verdicts"), "1 project with 1 run");
     // The role of the test is a superuser, which no program needs.
     assert_eq!(check(&report, "roles")["status"], "warn");
     assert_eq!(report["status"], "warn");
     let strict = world.cli.run(&["doctor", "--strict"]);
     assert_eq!(strict.status.code(), Some(1), "{}", stderr_text(&strict));
     let shown = String::from_utf8(world.cli.run(&["doctor"]).stdout).unwrap();
-    assert!(shown.contains("ok    postgres    Postgres "), "{shown}");
-    assert!(shown.contains("\n                  -> "), "{shown}");
+    assert_contains(&shown, "ok    postgres    Postgres ");
+    assert_contains(&shown, "\n                  -> ");
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn a_database_out_of_reach_fails_with_its_reason() {
     let cli = Cli::new("postgresql://127.0.0.1:1/nowhere");
     let (status, report) = doctor(&cli);
     assert_eq!((status, &report["status"]), (1, &"fail".into()));
-    assert_contains(check(&report, "postgres"), "unreachable");
-    assert_contains(check(&report, "postgres"), "ASSAY_DATABASE_URL");
+    assert_check(check(&report, "postgres"), "unreachable");
+    assert_check(check(&report, "postgres"), "ASSAY_DATABASE_URL");
     let stderr = stderr_text(&cli.run(&["doctor"]));
-    assert!(stderr.contains("1 check failed"), "{stderr}");
+    assert_contains(&stderr, "1 check failed");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_schema_behind_fails_and_one_ahead_warns() {
     let (status, report) = doctor(&Cli::new(behind.url()));
     assert_eq!(status, 1);
     assert_eq!(check(&report, "schema")["status"], "fail");
-    assert_contains(check(&report, "schema"), "assay-admin migrate");
+    assert_check(check(&report, "schema"), "assay-admin migrate");
 
     let ahead = World::without_key();
     ahead
@@ -95,7 +95,7 @@ fn a_schema_behind_fails_and_one_ahead_warns() {
     let (status, report) = doctor(&ahead.cli);
     assert_eq!(status, 0, "{report}");
     assert_eq!(check(&report, "schema")["status"], "warn");
-    assert_contains(check(&report, "schema"), "29991231000001");
+    assert_check(check(&report, "schema"), "29991231000001");
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn missing_expired_and_expiring_keys_are_reported() {
         assert_eq!(status, 0, "{report}");
         check(&report, "keys").clone()
     };
-    assert_contains(&keys(), "has no read key");
-    assert_contains(&keys(), "assay-admin key create --org Shop --days 90");
+    assert_check(&keys(), "has no read key");
+    assert_check(&keys(), "assay-admin key create --org Shop --days 90");
     world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);
@@ -115,13 +115,13 @@ fn missing_expired_and_expiring_keys_are_reported() {
     world
         .database
         .execute("UPDATE api_key SET expires_at = now() + interval '5 days'");
-    assert_contains(&keys(), "in 5 d");
-    assert_contains(&keys(), "assay-admin key rotate ");
+    assert_check(&keys(), "in 5 d");
+    assert_check(&keys(), "assay-admin key rotate ");
     assert_eq!(keys()["status"], "warn");
     world
         .database
         .execute("UPDATE api_key SET expires_at = now() - interval '3 days'");
-    assert_contains(&keys(), "the last expired 3 d ago");
+    assert_check(&keys(), "the last expired 3 d ago");
     // An organization whose plan has no read API needs no read key.
     world.cli.json(&["org", "set-plan", "Shop", "free"]);
     assert_eq!(keys()["status"], "ok");
@@ -141,10 +141,10 @@ fn missing_pruning_judging_and_packing_are_reported() {
     world.database.execute("DELETE FROM run_pack");
     let (status, report) = doctor(&world.cli);
     assert_eq!(status, 1, "{report}");
-    assert_contains(check(&report, "retention"), "1 run with 2 results");
+    assert_check(check(&report, "retention"), "1 run with 2 results");
     assert_eq!(check(&report, "retention")["status"], "warn");
-    assert_contains(check(&report, "retention"), "assay-admin prune");
-    assert_contains(check(&report, "verdicts"), "judged 20 d ago");
+    assert_check(check(&report, "retention"), "assay-admin prune");
+    assert_check(check(&report, "verdicts"), "judged 20 d ago");
     assert_eq!(check(&report, "packs")["status"], "fail");
     world.cli.json(&["prune", "--all-of-it"]);
     let (_, report) = doctor(&world.cli);
@@ -162,7 +162,7 @@ fn damaged_blocks_of_results_are_reported() {
     world.import(&import);
     let results = || check(&doctor(&world.cli).1, "results").clone();
     assert_eq!(results()["status"], "ok");
-    assert_contains(&results(), "1 block of results");
+    assert_check(&results(), "1 block of results");
     let present = |bits: &str| format!("present = decode(rpad('{bits}', 128, '0'), 'hex')");
     for damage in [
         "status = '\\x00'",
@@ -179,7 +179,7 @@ fn damaged_blocks_of_results_are_reported() {
             .database
             .execute(&format!("UPDATE result_block SET {damage}"));
         assert_eq!(results()["status"], "fail", "{damage}");
-        assert_contains(&results(), "1 block cannot be read, one of run 1 of \\\"web\\\"");
+        assert_check(&results(), "1 block cannot be read, one of run 1 of \\\"web\\\"");
         // As the advice says.
         world.import(&import);
         assert_eq!(results()["status"], "ok", "{damage}");
@@ -189,14 +189,14 @@ fn damaged_blocks_of_results_are_reported() {
         .execute(&format!("UPDATE result_block SET {}", present("03")));
     assert_eq!(results()["status"], "ok");
     world.database.execute("UPDATE attempt SET status = 9");
-    assert_contains(
+    assert_check(
         &results(),
         "1 attempt with a status that does not exist, one of run 1 of",
     );
     world.database.execute("UPDATE run_pack SET pack = '\\x01'");
     let packs = check(&doctor(&world.cli).1, "packs").clone();
     assert_eq!(packs["status"], "fail");
-    assert_contains(&packs, "the pack of run 1 of \\\"web\\\": it ends too early");
+    assert_check(&packs, "the pack of run 1 of \\\"web\\\": it ends too early");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn attempts_without_their_errors_are_reported() {
     ] {
         world.database.execute(damage);
         assert_eq!(results()["status"], "fail", "{damage}");
-        assert_contains(&results(), missing);
+        assert_check(&results(), missing);
     }
 }
 
@@ -248,7 +248,7 @@ fn damaged_blocks_of_verdicts_are_reported_and_repaired() {
     ] {
         world.database.execute(damage);
         assert_eq!(verdicts()["status"], "fail", "{damage}");
-        assert_contains(&verdicts(), "cannot be read");
+        assert_check(&verdicts(), "cannot be read");
         world.cli.json(&["rebuild"]);
         assert_eq!(
             (verdicts()["status"].as_str(), rows()),
@@ -300,7 +300,7 @@ fn a_private_database_is_checked_and_never_created() {
     };
     let (status, report) = assay(&["doctor"]);
     assert_eq!((status, &report["status"]), (Some(0), &"warn".into()), "{report}");
-    assert_contains(check(&report, "private"), "holds no database yet");
+    assert_check(check(&report, "private"), "holds no database yet");
     assert!(!folder.path().join(".assay").exists());
 
     assay(&["org", "create", "Mine", "--plan", "pro"]);

@@ -6,7 +6,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use assay_testkit::{Cli, Logins, Server, World, rfc3339, stderr_text, wait_until};
+use assay_testkit::{Cli, Logins, Server, World, assert_contains, rfc3339, stderr_text, wait_until};
 use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
 use parquet::{
     file::reader::{FileReader as _, SerializedFileReader},
@@ -296,11 +296,7 @@ fn a_killed_export_leaves_no_partial_file_and_goes_on_after_its_last_run() {
         world.database.text(waiting).as_deref() == Some("1")
     });
     let second = export(&world, &folder, &["--after", "1"]);
-    assert!(
-        stderr_text(&second).contains("another export is writing to"),
-        "{}",
-        stderr_text(&second)
-    );
+    assert_contains(&stderr_text(&second), "another export is writing to");
     child.kill().unwrap();
     child.wait().unwrap();
     drop(holder);
@@ -315,7 +311,7 @@ fn a_killed_export_leaves_no_partial_file_and_goes_on_after_its_last_run() {
     let again = export(&world, &folder, &[]);
     assert_eq!(again.status.code(), Some(1));
     let advice = "has an export up to run 1; to go on after it, add --after 1, else name a new folder";
-    assert!(stderr_text(&again).contains(advice), "{}", stderr_text(&again));
+    assert_contains(&stderr_text(&again), advice);
     let rest = answer(&export(&world, &folder, &["--after", "1"]));
     assert_eq!((&rest["runs"], &rest["after"]), (&json!(2), &json!(3)));
     for table in ["runs", "results", "attempts", "failures", "tests"] {

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{World, stderr_text, text};
+use assay_testkit::{World, assert_contains, stderr_text, text};
 use serde_json::{Value, json};
 
 use crate::junit;
@@ -53,11 +53,7 @@ fn a_folder_is_searched_and_other_files_are_skipped_with_a_message() {
     assert!(output.status.success(), "{}", stderr_text(&output));
     let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(imported["counts"]["total"], 2);
-    assert!(
-        stderr_text(&output).contains("package.json"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "package.json");
 
     let pattern = format!("{folder}/**/one.xml");
     assert_eq!(world.import(&[&pattern])["counts"]["total"], 1);
@@ -79,7 +75,7 @@ fn an_unreadable_report_is_refused_whole() {
     ] {
         let refused = world.cli.run(&[&["import", "--project", "web"], paths].concat());
         assert_eq!(refused.status.code(), Some(1), "{paths:?}");
-        assert!(stderr_text(&refused).contains(word), "{}", stderr_text(&refused));
+        assert_contains(&stderr_text(&refused), word);
         assert!(refused.stdout.is_empty());
     }
     let unknown = world.cli.run(&["import", "--project", "wob", &good]);
@@ -101,11 +97,7 @@ fn readable_files_beside_an_unreadable_one_are_stored() {
             .cli
             .run(&[&["import", "--project", "web"], flags, &[&good, &bad]].concat());
         assert_eq!(output.status.code(), Some(status), "{}", stderr_text(&output));
-        assert!(
-            stderr_text(&output).contains("bad.json: no known report format"),
-            "{}",
-            stderr_text(&output)
-        );
+        assert_contains(&stderr_text(&output), "bad.json: no known report format");
         let imported: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
             (&imported["runNumber"], &imported["counts"]["total"]),

@@ -1,7 +1,7 @@
 //! `assay-admin prune`.
 
 use crate::junit;
-use assay_testkit::{World, insert_results, stderr_text, text};
+use assay_testkit::{World, assert_contains, insert_results, stderr_text, text};
 
 #[test]
 fn runs_past_the_retention_are_counted_then_deleted() {
@@ -58,11 +58,7 @@ fn pruning_refuses_a_clock_that_differs_from_the_databases() {
         ] {
             let refused = world.cli.run(arguments);
             assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-            assert!(
-                stderr_text(&refused).contains(difference),
-                "{}",
-                stderr_text(&refused)
-            );
+            assert_contains(&stderr_text(&refused), difference);
         }
         assert_eq!(world.count("SELECT count(*) FROM run"), 1);
     }
@@ -76,11 +72,7 @@ fn pruning_refuses_to_delete_everything_that_is_stored() {
     for arguments in [&["prune"][..], &["prune", "--yes"]] {
         let refused = world.cli.run(arguments);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-        assert!(
-            stderr_text(&refused).contains("--all-of-it"),
-            "{}",
-            stderr_text(&refused)
-        );
+        assert_contains(&stderr_text(&refused), "--all-of-it");
     }
     assert_eq!(world.cli.json(&["prune", "--dry-run"])["runs"], 1);
     assert_eq!(world.count("SELECT count(*) FROM run"), 1);

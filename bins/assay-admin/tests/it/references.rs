@@ -1,6 +1,6 @@
 //! Mistyped names and ids, and empty lists.
 
-use assay_testkit::{Cli, TestDatabase, World, stderr_text, text};
+use assay_testkit::{Cli, TestDatabase, World, assert_contains, stderr_text, text};
 
 #[test]
 fn a_name_that_is_nearly_right_is_suggested() {
@@ -42,11 +42,7 @@ fn an_id_with_a_slip_is_suggested() {
     let slip = format!("{}{last}", &id[..id.len() - 1]);
     let refused = world.cli.run(&["key", "revoke", &slip]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        stderr_text(&refused).contains(&format!("did you mean {id}?")),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), &format!("did you mean {id}?"));
     assert!(world.cli.json(&["key", "list"])["keys"][0]["revokedAt"].is_null());
 }
 
@@ -93,7 +89,7 @@ fn an_empty_list_shows_what_to_do_next() {
         assert!(shown.contains(next), "{arguments:?}: {shown}");
     }
     let refused = stderr_text(&cli.run(&["key", "create", "--org", "Shop", "--days", "30"]));
-    assert!(refused.contains("assay-admin org create"), "{refused}");
+    assert_contains(&refused, "assay-admin org create");
 }
 
 #[test]

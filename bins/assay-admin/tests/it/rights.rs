@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_testkit::{Cli, Logins, TestDatabase};
+use assay_testkit::{Cli, Logins, TestDatabase, assert_contains};
 use serde_json::Value;
 
 /// Every seventh right is revoked, because one statement compares all of them.
@@ -91,10 +91,7 @@ fn each_right_that_a_login_lacks_is_named_with_its_grant() {
     let login = &logins.names[5];
     database.execute(&format!("REVOKE SELECT ON message FROM {login}"));
     let lines = rights(&backup);
-    assert!(
-        lines.contains(&format!("GRANT SELECT ON message TO {login};")),
-        "{lines}"
-    );
+    assert_contains(&lines, &format!("GRANT SELECT ON message TO {login};"));
 
     // A right that the migrations forgot is found by doing the work.
     database.execute(
@@ -102,8 +99,8 @@ fn each_right_that_a_login_lacks_is_named_with_its_grant() {
          REVOKE UPDATE (renames_text) ON project FROM assay_ingester",
     );
     let lines = rights(&uploads);
-    assert!(lines.contains("it may not import a report: "), "{lines}");
-    assert!(lines.contains("permission denied for table project"), "{lines}");
+    assert_contains(&lines, "it may not import a report: ");
+    assert_contains(&lines, "permission denied for table project");
     assert_eq!(rows(&database), before);
     logins.drop_in(&database);
 }

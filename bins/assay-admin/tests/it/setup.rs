@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_testkit::{Cli, TestDatabase, stderr_text};
+use assay_testkit::{Cli, TestDatabase, assert_contains, stderr_text};
 
 use crate::pty::{Session, Streams};
 
@@ -42,10 +42,7 @@ fn an_empty_database_becomes_a_project_with_both_keys_and_a_repetition_changes_n
     assert!(again["readKey"]["key"].is_null() && again["ingestKey"]["key"].is_null());
     assert_eq!(cli.json(&["key", "list"])["keys"].as_array().unwrap().len(), 2);
     let text = String::from_utf8(cli.run(&setup).stdout).unwrap();
-    assert!(
-        text.contains("exists already; `assay-admin key rotate "),
-        "{text}"
-    );
+    assert_contains(&text, "exists already; `assay-admin key rotate ");
 
     // A key for pull requests only is no key for the jobs of branches.
     cli.json(&["project", "create", "--org", "Shop", "api"]);
@@ -72,7 +69,7 @@ fn the_lines_are_those_of_the_services_whose_files_are_here() {
         text.contains("GitLab CI (.gitlab-ci.yml)") && !text.contains("GitHub"),
         "{text}"
     );
-    assert!(text.contains("script: assay run -- "), "{text}");
+    assert_contains(&text, "script: assay run -- ");
 }
 
 #[test]
@@ -93,11 +90,7 @@ fn a_terminal_is_asked_for_what_no_flag_names() {
 
     let refused = cli.run(&["setup", "--project", "web"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(
-        stderr_text(&refused).contains("give --org NAME"),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), "give --org NAME");
 }
 
 #[test]
@@ -119,13 +112,11 @@ fn the_server_listens_at_the_address_and_reads_the_same_database() {
     ] {
         let output = cli.run(&["setup", "--org", "Shop", "--project", "web", "--url", url]);
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            text.contains(&format!(
-                "  assay-server --front-listen same --ingest-listen {line}"
-            )),
-            "{text}"
+        assert_contains(
+            &text,
+            &format!("  assay-server --front-listen same --ingest-listen {line}"),
         );
-        assert!(text.contains("the same ASSAY_DATABASE_URL"), "{text}");
+        assert_contains(&text, "the same ASSAY_DATABASE_URL");
     }
     for url in [
         "127.0.0.1:21040",

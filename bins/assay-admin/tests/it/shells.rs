@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, program, stderr_text};
+use assay_testkit::{Cli, assert_contains, program, stderr_text};
 
 fn cli() -> Cli {
     Cli::new("postgresql:///nowhere")
@@ -75,7 +75,7 @@ fn completions_are_valid_in_their_shells() {
     }
     let wrong = cli().run(&["completions", "bsh"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(stderr_text(&wrong).contains("'bash'"), "{}", stderr_text(&wrong));
+    assert_contains(&stderr_text(&wrong), "'bash'");
 }
 
 #[test]

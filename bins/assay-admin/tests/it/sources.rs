@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, started_by, stderr_text};
+use assay_testkit::{Cli, assert_contains, started_by, stderr_text};
 
 use crate::junit;
 
@@ -76,11 +76,7 @@ fn large_files_beside_a_report_are_recognised_by_their_beginning() {
     ] {
         let output = bounded(&[command, &["--json", &text(folder.path())]].concat(), &[]);
         assert!(output.status.success(), "{}", stderr_text(&output));
-        assert!(
-            stderr_text(&output).contains("0.json: no test report"),
-            "{}",
-            stderr_text(&output)
-        );
+        assert_contains(&stderr_text(&output), "0.json: no test report");
     }
 }
 
@@ -97,11 +93,7 @@ fn an_event_file_without_an_end_is_not_read() {
             &[("GITHUB_ACTIONS", "true"), ("GITHUB_EVENT_PATH", event)],
         );
         assert!(output.status.success(), "{event}: {}", stderr_text(&output));
-        assert!(
-            stderr_text(&output).contains("it is not a regular file"),
-            "{}",
-            stderr_text(&output)
-        );
+        assert_contains(&stderr_text(&output), "it is not a regular file");
     }
 }
 
@@ -169,17 +161,13 @@ fn readable_files_beside_an_unreadable_one_count_and_the_exit_status_differs() {
         assert_eq!(value["tests"], 2, "{value}");
         assert_eq!(value["notRead"].as_array().unwrap().len(), unread, "{value}");
         for file in ["broken.xml:1: not a readable JUnit XML report", "empty.xml: no "] {
-            assert!(stderr_text(&output).contains(file), "{}", stderr_text(&output));
+            assert_contains(&stderr_text(&output), file);
         }
     }
     fs::remove_file(folder.path().join("a.xml")).unwrap();
     let output = bounded(&[&import[..], &["--lenient", &pattern]].concat(), &[]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("nothing was stored"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "nothing was stored");
 }
 
 #[test]
@@ -193,11 +181,7 @@ fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
     fs::write(folder.path().join("b.xml"), "<testsuites/>").unwrap();
     let output = bounded(&["analyze", "--json", &text(folder.path())], &[]);
     assert!(output.status.success(), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("b.xml: it has no tests and no time"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "b.xml: it has no tests and no time");
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["tests"].as_array().unwrap().len(), 1, "{value}");
 }
@@ -211,52 +195,9 @@ fn each_unread_report_of_a_folder_is_named_with_advice() {
     }
     let report = junit::report(START, &[("adds", true)]);
     fs::write(folder.path().join("z.xml"), report).unwrap();
-    let unread = [
-        (
-            "aunit.xml",
-            "<TestRun><FailedTests/></TestRun>",
-            "AUnit.Reporter.JUnit",
-        ),
-        (
-            "boost.xml",
-            "<TestLog><TestSuite name='a'/></TestLog>",
-            "--log_format=JUNIT",
-        ),
-        (
-            "check.xml",
-            "<testsuites xmlns='http://check.sourceforge.net/ns'><suite/></testsuites>",
-            "CK_TAP_LOG_FILE_NAME",
-        ),
-        ("ctest.xml", "<Site><Build/></Site>", "import Test.xml beside it"),
-        (
-            "cunit.xml",
-            "<CUNIT_TEST_RUN_REPORT/>",
-            "CU_automated_enable_junit_xml",
-        ),
-        ("empty.xml", "", "the file is empty"),
-        (
-            "fpcunit.xml",
-            "<TestResults><TestListing/></TestResults>",
-            "junittestreport",
-        ),
-        ("go.json", "=== RUN   TestA", "go test -json"),
-        ("gtester.xml", "<gtester><testbinary/></gtester>", "--tap"),
-        ("jmeter.xml", "<testResults version='1.2'/>", "JMeter's samples"),
-        ("other.zip", "PK\u{3}\u{4}", "only Playwright's blob reports"),
-        ("qtest.xml", "<TestCase name='a'/>", "-o FILE,junitxml"),
-        (
-            "reportlog.jsonl",
-            "{\"pytest_version\": \"9.2.0\", \"$report_type\": \"SessionStart\"}",
-            "pytest-json-report",
-        ),
-        (
-            "unittest.xml",
-            "<unittest-results tests='3'/>",
-            "convert it to JUnit XML",
-        ),
-        ("valgrind.xml", "<valgrindoutput/>", "Valgrind's log"),
-    ];
-    for (name, content, _) in unread {
+    let unread: Vec<[String; 3]> =
+        serde_json::from_str(include_str!("../../../../testdata/unread.json")).unwrap();
+    for [name, content, _] in &unread {
         fs::write(folder.path().join(name), content).unwrap();
     }
     for command in [
@@ -266,12 +207,12 @@ fn each_unread_report_of_a_folder_is_named_with_advice() {
         let output = bounded(&[command, &[&text(folder.path())]].concat(), &[]);
         assert!(output.status.success(), "{}", stderr_text(&output));
         let printed = stderr_text(&output);
-        for (name, _, hint) in unread {
+        for [name, _, hint] in &unread {
             let line = printed
                 .lines()
                 .find(|line| line.contains(&format!("/{name}: no test report; ")));
             assert!(line.is_some_and(|line| line.contains(hint)), "{name}: {printed}");
         }
-        assert!(printed.contains("skipped 20 more files"), "{printed}");
+        assert_contains(&printed, "skipped 20 more files");
     }
 }

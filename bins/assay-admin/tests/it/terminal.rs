@@ -6,7 +6,7 @@ use crate::{
     junit,
     pty::{Session, Streams},
 };
-use assay_testkit::{World, stderr_text, text};
+use assay_testkit::{World, assert_contains, stderr_text, text};
 
 fn key(world: &World) -> String {
     text(
@@ -34,7 +34,7 @@ fn revoking_a_key_needs_confirmation_only_on_a_terminal() {
         session.answer(no);
         let (status, shown) = session.end();
         assert_eq!(status.code(), Some(1), "{shown}");
-        assert!(shown.contains("nothing was changed"), "{shown}");
+        assert_contains(&shown, "nothing was changed");
         assert!(!is_revoked(&world));
     }
     let mut session = revoke(&[]);

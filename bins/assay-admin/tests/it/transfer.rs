@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, TestDatabase, World, program, stderr_text, wait_until};
+use assay_testkit::{Cli, TestDatabase, World, assert_contains, program, stderr_text, wait_until};
 use diesel::{PgConnection, connection::SimpleConnection as _};
 use serde_json::Value;
 
@@ -237,7 +237,7 @@ fn a_folder_that_is_no_archive_or_was_changed_is_refused_by_name() {
             &["manifest.json cannot be read", "copy the archive again"],
         ),
     ] {
-        assert!(text.contains(from), "{text}");
+        assert_contains(&text, from);
         fs::write(&manifest, text.replacen(from, to, 1)).unwrap();
         import(reasons);
     }
@@ -315,7 +315,7 @@ fn progress_is_shown_on_a_terminal() {
         status.success() && shown.contains("Exported the organization \"Shop\""),
         "{shown}"
     );
-    assert!(shown.contains("assay-admin org import "), "{shown}");
+    assert_contains(&shown, "assay-admin org import ");
 
     let target = TestDatabase::new();
     let mut holder = block(&target);
@@ -330,8 +330,5 @@ fn progress_is_shown_on_a_terminal() {
     holder.batch_execute("ROLLBACK").unwrap();
     let (status, shown) = session.end();
     assert!(status.success(), "{shown}");
-    assert!(
-        shown.contains("the engine computes the same 2 verdicts"),
-        "{shown}"
-    );
+    assert_contains(&shown, "the engine computes the same 2 verdicts");
 }

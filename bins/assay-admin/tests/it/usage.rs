@@ -1,6 +1,6 @@
 //! Exit statuses and streams.
 
-use assay_testkit::{Cli, TestDatabase, closed_pipe, stderr_text};
+use assay_testkit::{Cli, TestDatabase, assert_contains, closed_pipe, stderr_text};
 
 #[test]
 fn wrong_usage_exits_with_2_and_help_with_0() {
@@ -150,16 +150,11 @@ fn an_unreachable_database_exits_with_1() {
         "{}",
         stderr_text(&output)
     );
-    assert!(
-        stderr_text(&output).contains("-> see whether Postgres runs"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "-> see whether Postgres runs");
     let encrypted = Cli::new("postgresql://127.0.0.1:1/nowhere?sslmode=require").run(&["org", "list"]);
-    assert!(
-        stderr_text(&encrypted).contains("-> this build connects to Postgres without encryption"),
-        "{}",
-        stderr_text(&encrypted)
+    assert_contains(
+        &stderr_text(&encrypted),
+        "-> this build connects to Postgres without encryption",
     );
 }
 
@@ -169,11 +164,7 @@ fn an_unmigrated_database_is_reported_with_the_command_to_run() {
     let cli = Cli::new(database.url());
     let refused = cli.run(&["org", "list"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        stderr_text(&refused).contains("assay-admin migrate"),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), "assay-admin migrate");
 
     let first = cli.json(&["migrate"]);
     assert!(!first["applied"].as_array().unwrap().is_empty());
@@ -238,5 +229,5 @@ fn no_error_repeats_a_key_that_was_given_for_a_name() {
     }
     // Another name is repeated.
     let output = cli.run(&["key", "list", "--org", "Shpo"]);
-    assert!(stderr_text(&output).contains("Shpo"), "{}", stderr_text(&output));
+    assert_contains(&stderr_text(&output), "Shpo");
 }

@@ -2,60 +2,22 @@
 
 mod entry;
 
-use std::{
-    collections::HashSet,
-    fs::File,
-    io::Read as _,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashSet, path::Path};
 
 use assay_messages::Target;
+use assay_outbound::{FileError, read_secret_file};
 use validator::Validate as _;
 
 use self::entry::NotifyFile;
 use crate::targets::Allowed;
 
-/// Largest file, in bytes.
-const LARGEST_FILE: u64 = 256 << 10;
-
-/// Why the file is not accepted. The text has no secret.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    /// It cannot be read.
-    #[error("{0} cannot be read: {1}")]
-    Unreadable(PathBuf, std::io::Error),
-    /// Other users of the machine can read it.
-    #[error("{0} has secrets, and other users can read it; run `chmod 600 {0}`")]
-    Exposed(PathBuf),
-    /// It is too large.
-    #[error("{0} is larger than 256 KiB")]
-    TooLarge(PathBuf),
-    /// It is not what is expected.
-    #[error("{0}: {1}")]
-    Invalid(PathBuf, String),
-}
-
 /// Reads and checks the file.
 ///
 /// # Errors
 /// If others can read the file, or a value of it is invalid.
-pub(crate) fn read(path: &Path) -> Result<Vec<Target>, ConfigError> {
-    let unreadable = |error| ConfigError::Unreadable(path.to_owned(), error);
-    let file = File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(ConfigError::Exposed(path.to_owned()));
-    }
-    let mut text = String::new();
-    let read = file
-        .take(LARGEST_FILE + 1)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
-    if u64::try_from(read).unwrap_or(u64::MAX) > LARGEST_FILE {
-        return Err(ConfigError::TooLarge(path.to_owned()));
-    }
-    targets(&text).map_err(|problem| ConfigError::Invalid(path.to_owned(), problem))
+pub(crate) fn read(path: &Path) -> Result<Vec<Target>, FileError> {
+    targets(&read_secret_file(path)?)
+        .map_err(|problem| FileError::Invalid(format!("{}: {problem}", path.display())))
 }
 
 /// The targets of the file's text.
@@ -122,7 +84,7 @@ fn described(errors: &validator::ValidationErrors) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use assay_domain::settings::ChatEvent;
     use assay_messages::Scope;

@@ -4,15 +4,13 @@
 
 mod config;
 mod http;
-#[cfg(test)]
-mod limits;
 mod relay;
-#[cfg(test)]
-mod schemas;
 mod secret;
 mod slack;
 mod smtp;
 mod teams;
+#[cfg(test)]
+mod tests;
 mod webhook;
 
 pub(crate) use assay_outbound::Allowed;

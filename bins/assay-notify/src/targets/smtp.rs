@@ -217,7 +217,7 @@ pub(crate) mod tests {
         };
         let content = assay_messages::test_message(None);
         let refused = mail
-            .send(&crate::targets::limits::outgoing(&content))
+            .send(&crate::targets::tests::limits::outgoing(&content))
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
@@ -242,7 +242,7 @@ pub(crate) mod tests {
         });
         let content = assay_messages::test_message(None);
         let refused = mail
-            .send(&crate::targets::limits::outgoing(&content))
+            .send(&crate::targets::tests::limits::outgoing(&content))
             .unwrap_err();
         assert!(refused.to_string().contains("line too long"), "{refused}");
         // The server's end notices, long before 640 MB.
@@ -277,7 +277,7 @@ pub(crate) mod tests {
         };
         let content = assay_messages::test_message(None);
         let refused = mail
-            .send(&crate::targets::limits::outgoing(&content))
+            .send(&crate::targets::tests::limits::outgoing(&content))
             .unwrap_err();
         assert!(refused.to_string().ends_with("no mail here"), "{refused:?}");
     }

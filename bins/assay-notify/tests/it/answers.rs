@@ -1,6 +1,6 @@
 //! Answers of targets, and what a log shows of the requests.
 
-use assay_testkit::{Answer, Receiver, stderr_text};
+use assay_testkit::{Answer, Receiver, assert_contains, stderr_text};
 
 use crate::{
     delivery::{hook, import, outcomes, pass, world},
@@ -34,10 +34,7 @@ fn a_target_that_names_a_time_is_left_alone_until_then_and_a_preview_shows_the_m
     assert_eq!(world.count(late), 1);
     let preview = run(&world, &hook(&receiver), &["--dry-run"]);
     let printed = String::from_utf8(preview.stdout).unwrap();
-    assert!(
-        printed.contains("to hook:\nweb: 1 test broke since c0000000"),
-        "{printed}"
-    );
+    assert_contains(&printed, "to hook:\nweb: 1 test broke since c0000000");
     assert_eq!(receiver.requests().len(), 1);
 }
 
@@ -70,9 +67,9 @@ fn a_project_that_is_not_found_is_named_at_the_start() {
     );
     let output = run(&world, &text, &["--once"]);
     let printed = stderr_text(&output);
-    assert!(
-        printed.contains("target \"hook\": \"wbe\" is no project with events for messages"),
-        "{printed}"
+    assert_contains(
+        &printed,
+        "target \"hook\": \"wbe\" is no project with events for messages",
     );
     assert!(!printed.contains("\"web\" is"), "{printed}");
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use assay_testkit::{
-    Answer, Receiver, Request, SmtpReceiver, World, junit, notify_file, stderr_text, wait_until,
+    Answer, Receiver, Request, SmtpReceiver, World, assert_contains, junit, notify_file, stderr_text,
+    wait_until,
 };
 use serde_json::Value;
 use standardwebhooks::Webhook;
@@ -230,10 +231,7 @@ fn a_recovery_continues_the_thread_and_a_preview_changes_nothing() {
     for _ in 0..2 {
         let preview = run(&world, &text, &["--dry-run"]);
         let printed = String::from_utf8(preview.stdout).unwrap();
-        assert!(
-            printed.contains("to log:\nweb: 1 test broke since c0000000"),
-            "{printed}"
-        );
+        assert_contains(&printed, "to log:\nweb: 1 test broke since c0000000");
     }
     assert!(lines().is_empty());
     pass(&world, &text);
@@ -395,18 +393,14 @@ fn a_digest_names_what_was_resolved_what_came_new_and_what_costs_most_time_by_ow
     pass(&world, &text);
     let digest = fs::read_to_string(&messages).unwrap()[before.len()..].to_owned();
     assert_eq!(digest.matches("the last day").count(), 1, "{digest}");
-    assert!(
-        digest.contains(
-            "web: the last day: 1 test broke, 1 repaired, 0 became flaky, 0 not flaky any more, 1 new error"
-        ),
-        "{digest}"
+    assert_contains(
+        &digest,
+        "web: the last day: 1 test broke, 1 repaired, 0 became flaky, 0 not flaky any more, 1 new error",
     );
-    assert!(
-        digest.contains(
-            "- @shop/cart: 1 broke, 1 repaired, 0 became flaky, 0 not flaky any more\n    · broke: cart > test 1\n    \
+    assert_contains(
+        &digest,
+        "- @shop/cart: 1 broke, 1 repaired, 0 became flaky, 0 not flaky any more\n    · broke: cart > test 1\n    \
              · repaired: cart > test 0\n    · 15 min lost in 14 days: cart > test 1\n\
-             - new errors\n    · no route to the cart"
-        ),
-        "{digest}"
+             - new errors\n    · no route to the cart",
     );
 }

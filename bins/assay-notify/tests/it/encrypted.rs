@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{Authority, Receiver, SmtpReceiver, notify_file, program, stderr_text};
+use assay_testkit::{Authority, Receiver, SmtpReceiver, assert_contains, notify_file, program, stderr_text};
 
 /// Sends a test message to a target. Only the authorities of this file are trusted.
 fn send(folder: &Path, text: &str, trusted: &Path) -> Output {
@@ -33,7 +33,7 @@ fn assert_untrusted(refused: &Output, beginning: &str) {
     let printed = stderr_text(refused);
     assert_eq!(refused.status.code(), Some(1), "{printed}");
     let reason = format!("{beginning}: no authority of this system vouches for its certificate");
-    assert!(printed.contains(&reason), "{printed}");
+    assert_contains(&printed, &reason);
 }
 
 /// The target's certificate is of another name.
@@ -94,7 +94,7 @@ fn a_message_arrives_over_smtps_if_its_authority_is_trusted_and_is_not_sent_othe
     let sent = send(folder.path(), &mail(&receiver), &trusted);
     assert!(sent.status.success(), "{}", stderr_text(&sent));
     let [mail_sent] = receiver.mails().try_into().unwrap();
-    assert!(mail_sent.contains("this is a test message"), "{mail_sent}");
+    assert_contains(&mail_sent, "this is a test message");
 
     let misnamed = SmtpReceiver::encrypted(authority.server("other.example.org"));
     let refused = send(folder.path(), &mail(&misnamed), &trusted);
@@ -111,7 +111,7 @@ fn a_message_arrives_over_starttls_and_nothing_is_sent_in_clear_without_it_or_wi
     let sent = send(folder.path(), &mail_with(&receiver, "starttls"), &trusted);
     assert!(sent.status.success(), "{}", stderr_text(&sent));
     let [mail_sent] = receiver.mails().try_into().unwrap();
-    assert!(mail_sent.contains("this is a test message"), "{mail_sent}");
+    assert_contains(&mail_sent, "this is a test message");
     assert_eq!(
         commands_in_clear(&receiver),
         ["EHLO", "STARTTLS", "EHLO", "STARTTLS"]
@@ -127,8 +127,8 @@ fn a_message_arrives_over_starttls_and_nothing_is_sent_in_clear_without_it_or_wi
     let refused = send(folder.path(), &mail_with(&without, "starttls"), &trusted);
     let printed = stderr_text(&refused);
     assert_eq!(refused.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("localhost does not take the mail"), "{printed}");
-    assert!(printed.contains("STARTTLS"), "{printed}");
+    assert_contains(&printed, "localhost does not take the mail");
+    assert_contains(&printed, "STARTTLS");
     assert!(without.mails().is_empty());
     let commands = commands_in_clear(&without);
     assert!(

@@ -1,5 +1,6 @@
 //! Quiet hours.
 
+use assay_testkit::assert_contains;
 use std::{fs, path::Path};
 
 use crate::{
@@ -50,11 +51,11 @@ fn a_target_that_begins_in_its_quiet_hours_gets_what_happens_in_them_afterwards(
     // A preview shows what waits.
     let preview = run(&world, &target(&messages, &quiet()), &["--dry-run"]);
     let printed = String::from_utf8(preview.stdout).unwrap();
-    assert!(
-        printed.contains("to log after its quiet hours:\nweb: 1 test broke since c0000000"),
-        "{printed}"
+    assert_contains(
+        &printed,
+        "to log after its quiet hours:\nweb: 1 test broke since c0000000",
     );
     pass(&world, &target(&messages, ""));
     let sent = fs::read_to_string(&messages).unwrap();
-    assert!(sent.contains("1 test broke since c0000000"), "{sent}");
+    assert_contains(&sent, "1 test broke since c0000000");
 }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{Answer, Receiver, World, notify_file, stderr_text, wait_until};
+use assay_testkit::{Answer, Receiver, World, assert_contains, notify_file, stderr_text, wait_until};
 
 /// Runs the program with this file.
 pub(crate) fn run(world: &World, text: &str, arguments: &[&str]) -> Output {
@@ -25,10 +25,7 @@ fn an_invalid_file_is_refused_with_the_status_of_wrong_usage_and_no_secret() {
     );
     let printed = stderr_text(&output);
     assert_eq!(output.status.code(), Some(2), "{printed}");
-    assert!(
-        printed.contains("target \"team\": the address must begin with https://"),
-        "{printed}"
-    );
+    assert_contains(&printed, "target \"team\": the address must begin with https://");
     assert!(!printed.contains("hidden"), "{printed}");
 
     let exposed = world.folder.path().join("exposed.toml");
@@ -64,7 +61,7 @@ fn a_test_message_arrives_and_a_refused_one_is_an_error() {
     let refused = run(&world, &text, &["--test", "hook"]);
     let printed = stderr_text(&refused);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(printed.contains("127.0.0.1 answers with status 410"), "{printed}");
+    assert_contains(&printed, "127.0.0.1 answers with status 410");
     assert!(!printed.contains("hidden"), "{printed}");
 }
 

@@ -28,8 +28,8 @@ fn command() -> Command {
         .help("Print the manual page, and exit");
     Config::command()
         .mut_args(|arg| match heading(arg.get_id().as_str()) {
-            Some(heading) => arg.help_heading(heading),
-            None => arg,
+            Some(heading) => arg.help_heading(heading).hide_env_values(true),
+            None => arg.hide_env_values(true),
         })
         .arg(completions.help_heading("This program"))
         .arg(man.help_heading("This program"))

@@ -52,16 +52,16 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
 )]
 pub(crate) struct Config {
     /// The Postgres database, with its schema migrated; without it, a private one is started
-    #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL")]
     database_url: Option<String>,
 
     /// Standbys of that database for reads of results; several hosts as HOST,HOST
-    #[arg(long, value_name = "URL", env = "ASSAY_REPLICA_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "ASSAY_REPLICA_URL")]
     replica_url: Option<String>,
 
     /// The directory of the private database; by default .assay (with --demo .assay-demo), in this folder or the
     /// nearest one above
-    #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
+    #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR")]
     data_dir: Option<PathBuf>,
 
     /// Address of the read API, or off. Pages and reports can share it
@@ -69,28 +69,17 @@ pub(crate) struct Config {
         long,
         value_name = "HOST:PORT",
         env = "ASSAY_LISTEN",
-        hide_env_values = true,
         default_value = "127.0.0.1:8080"
     )]
     pub(crate) listen: Address,
 
     /// Address of the ingest listener, which takes reports; same for that of the API; or off. By default off (with
     /// --demo 127.0.0.1:8081)
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        env = "ASSAY_INGEST_LISTEN",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "HOST:PORT", env = "ASSAY_INGEST_LISTEN")]
     ingest_listen: Option<Place>,
 
     /// The database as the role that stores reports; without it, --database-url
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "ASSAY_INGEST_DATABASE_URL",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "URL", env = "ASSAY_INGEST_DATABASE_URL")]
     ingest_database_url: Option<String>,
 
     /// The limits of uploads.
@@ -99,42 +88,21 @@ pub(crate) struct Config {
 
     /// Address of the pages and of agents' tools; same for that of the API; or off. By default 127.0.0.1:8082, and off
     /// without the API
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        env = "ASSAY_FRONT_LISTEN",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "HOST:PORT", env = "ASSAY_FRONT_LISTEN")]
     front_listen: Option<Place>,
 
     /// The secret that encrypts the sessions of the pages; processes behind one address share it. By default random at
     /// each start
-    #[arg(
-        long,
-        value_name = "SECRET",
-        env = "ASSAY_FRONT_SECRET",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "SECRET", env = "ASSAY_FRONT_SECRET")]
     front_secret: Option<String>,
 
     /// The address under which people, agents and CI reach this installation, as https://HOST: pages at /, tools at
     /// /mcp, the API at /api/v1, reports at /ingest/v1. With https, cookies are for TLS only, also behind a proxy
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "ASSAY_PUBLIC_URL",
-        hide_env_values = true,
-        value_parser = PublicUrl::text
-    )]
+    #[arg(long, value_name = "URL", env = "ASSAY_PUBLIC_URL", value_parser = PublicUrl::text)]
     public_url: Option<String>,
 
     /// The file with the providers at which people sign in, and the private addresses of issuers
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "ASSAY_IDENTITY_FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "FILE", env = "ASSAY_IDENTITY_FILE")]
     identity_file: Option<PathBuf>,
 
     /// Address of /healthz, /readyz and /metrics, or off; do not expose it to the public
@@ -142,25 +110,24 @@ pub(crate) struct Config {
         long,
         value_name = "HOST:PORT",
         env = "ASSAY_ADMIN_LISTEN",
-        hide_env_values = true,
         default_value = "127.0.0.1:9090"
     )]
     pub(crate) admin_listen: Address,
 
     /// A certificate chain as PEM, to serve over TLS
-    #[arg(long, value_name = "FILE", env = "ASSAY_TLS_CERT", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "ASSAY_TLS_CERT")]
     tls_cert: Option<String>,
 
     /// The private key of that certificate as PEM
-    #[arg(long, value_name = "FILE", env = "ASSAY_TLS_KEY", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "ASSAY_TLS_KEY")]
     tls_key: Option<String>,
 
     /// Requests a minute and read key; 0 if a proxy in front sets the limit
-    #[arg(long, value_name = "N", env = "ASSAY_RATE_LIMIT", hide_env_values = true, default_value_t = assay_access::limit::DEFAULT_LIMIT, value_parser = rate_limit)]
+    #[arg(long, value_name = "N", env = "ASSAY_RATE_LIMIT", default_value_t = assay_access::limit::DEFAULT_LIMIT, value_parser = rate_limit)]
     pub(crate) rate_limit: u32,
 
     /// The Redis server in which several processes share the limit
-    #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL")]
     redis_url: Option<String>,
 
     /// Origins that may read the API from a browser, as https://HOST,https://HOST:PORT; by default none
@@ -168,23 +135,22 @@ pub(crate) struct Config {
         long,
         value_name = "ORIGINS",
         env = "ASSAY_CORS_ORIGINS",
-        hide_env_values = true,
         default_value = "",
         hide_default_value = true
     )]
     pub(crate) cors_origins: Origins,
 
     /// Connections to the database; by default two for each worker, at least 8, and one for /readyz
-    #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
+    #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     pool_size: Option<u32>,
 
     /// Threads that answer requests; by default one for each processor
-    #[arg(long, value_name = "N", env = "ASSAY_WORKERS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
+    #[arg(long, value_name = "N", env = "ASSAY_WORKERS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     workers: Option<u32>,
 
     /// Memory for answers that clients have not read yet, in MiB; a key holds at most a quarter. A run of 100,000 tests
     /// takes 12
-    #[arg(long, value_name = "MIB", env = "ASSAY_ANSWER_MEMORY_MIB", hide_env_values = true, default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    #[arg(long, value_name = "MIB", env = "ASSAY_ANSWER_MEMORY_MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     answer_memory_mib: u32,
 
     /// Log filter, such as info or warn,assay_http_api=debug
@@ -192,7 +158,6 @@ pub(crate) struct Config {
         long,
         value_name = "FILTER",
         env = "RUST_LOG",
-        hide_env_values = true,
         default_value = "info,actix_server=warn",
         value_parser = log_filter
     )]
@@ -203,7 +168,6 @@ pub(crate) struct Config {
         long,
         value_name = "FORMAT",
         env = "ASSAY_LOG_FORMAT",
-        hide_env_values = true,
         value_enum,
         default_value_t = LogFormat::Text
     )]

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use assay_testkit::stderr_text;
+use assay_testkit::{assert_contains, stderr_text};
 use diesel::{RunQueryDsl as _, sql_query};
 
 use crate::{
@@ -49,7 +49,7 @@ fn an_import_that_does_not_fit_stores_nothing_and_reads_continue() {
     assert_eq!(output.status.code(), Some(1));
     let stderr = stderr_text(&output);
     println!("{stderr}");
-    assert!(stderr.contains("No space left on device"), "{stderr}");
+    assert_contains(&stderr, "No space left on device");
     snapshot::assert_same(&snapshot::of(&world), &before, "after the fault");
 
     disk.empty();

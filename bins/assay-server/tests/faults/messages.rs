@@ -11,7 +11,8 @@ use std::{
 };
 
 use assay_testkit::{
-    Answer, Receiver, SmtpReceiver, free_address, junit, notify_file, program, rfc3339, text, wait_until,
+    Answer, Receiver, SmtpReceiver, assert_contains, free_address, junit, notify_file, program, rfc3339,
+    text, wait_until,
 };
 use diesel::connection::SimpleConnection as _;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -135,7 +136,7 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     let expected: Vec<String> = (0..SUITES).map(error).collect();
     assert_eq!(sent.len(), SUITES, "{sent:?}");
     for (sent, expected) in sent.iter().zip(&expected) {
-        assert!(sent.contains(expected.as_str()), "{sent}");
+        assert_contains(&sent, expected.as_str());
     }
     assert_mails(&mail.mails());
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use assay_testkit::{Cli, stderr_text, wait_until};
+use assay_testkit::{Cli, assert_contains, stderr_text, wait_until};
 use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
 
 use crate::{
@@ -90,12 +90,9 @@ fn an_import_that_gets_no_connection_in_time_prints_why_and_what_to_do() {
     let output = import.args(["--retry-for", "3s"]).output().unwrap();
     let message = stderr_text(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(
-        message.contains("waiting for a connection to the database, "),
-        "{message}"
-    );
-    assert!(message.contains("too many connections"), "{message}");
-    assert!(message.contains("CONNECTION LIMIT"), "{message}");
+    assert_contains(&message, "waiting for a connection to the database, ");
+    assert_contains(&message, "too many connections");
+    assert_contains(&message, "CONNECTION LIMIT");
     shared(&world).execute(&format!("DROP ROLE {role}"));
 }
 
@@ -116,7 +113,7 @@ fn every_command_waits_for_a_free_connection() {
         line.starts_with("assay-admin: waiting for a connection to the database, "),
         "{line}"
     );
-    assert!(line.contains("too many connections"), "{line}");
+    assert_contains(&line, "too many connections");
     shared(&world).execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 20"));
     let output = command.wait_with_output().unwrap();
     assert!(output.status.success(), "{:?}", lines.collect::<Vec<_>>());
@@ -151,11 +148,7 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
     thread::sleep(Duration::from_secs(8));
     world.postgres().start_again();
     let output = succeeded(import);
-    assert!(
-        stderr_text(&output).contains("waiting for the database"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "waiting for the database");
 
     // Without time for another attempt it fails, with the known cause.
     let lock = waiting(&mut world);
@@ -166,11 +159,7 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
     drop(lock);
     let output = import.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("import it again"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "import it again");
     world.postgres().start_again();
     world.import(&Report::whole(3, 20, 10));
     assert_rebuilt_is_the_same(&world);

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Client, PATIENCE, Server, free_address, program, stderr_text, text};
+use assay_testkit::{Client, PATIENCE, Server, assert_contains, free_address, program, stderr_text, text};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
@@ -220,6 +220,6 @@ fn assert_nothing_left(server: &Server) {
         "assay_ingest_memory_reserved_bytes 0",
         "assay_ingest_uploads_waiting 0",
     ] {
-        assert!(metrics.contains(gauge), "{metrics}");
+        assert_contains(&metrics, gauge);
     }
 }

@@ -3,7 +3,7 @@
 use assay_testkit::text;
 use serde_json::{Value, json};
 
-use crate::agents::Agents;
+use crate::agents::{Agents, cases};
 
 const DAY: i64 = 24 * 60;
 
@@ -65,40 +65,15 @@ fn each(entries: &Value, field: &str) -> Vec<String> {
 #[test]
 fn errors_are_listed_by_period_branch_text_and_category() {
     let agents = shop();
-    for (arguments, query, categories) in [
-        (json!({}), "days=7", &["assertion", "network"][..]),
-        (
-            json!({"days": 30}),
-            "days=30",
-            &["assertion", "network", "timeout"],
-        ),
-        (json!({"branch": "topic"}), "days=7&branch=topic", &["network"]),
-        (json!({"branch": "nothing"}), "days=7&branch=nothing", &[]),
-        (
-            json!({"search": "econnrefused"}),
-            "days=7&search=econnrefused",
-            &["network"],
-        ),
-        (
-            json!({"search": "QUICK.test"}),
-            "days=7&search=QUICK.test",
-            &["assertion"],
-        ),
-        (json!({"search": "exceeded"}), "days=7&search=exceeded", &[]),
-        (json!({"category": "timeout"}), "days=7&category=timeout", &[]),
-        (
-            json!({"category": "timeout", "days": 90}),
-            "days=90&category=timeout",
-            &["timeout"],
-        ),
-    ] {
+    for case in cases("errors") {
+        let (arguments, query) = (case[0].clone(), text(&case[1]));
         let answer = agents.answer("list_errors", arguments);
         let read = agents.world.get(&format!("/errors?{query}"));
         assert_eq!(answer["total"], read["page"]["total"], "{query}");
         let mut listed = each(&answer["errors"], "category");
         listed.sort_unstable();
         listed.dedup();
-        assert_eq!(listed, categories, "{query}: {answer:#}");
+        assert_eq!(json!(listed), case[2], "{query}: {answer:#}");
         for (ours, theirs) in [("fingerprint", "fingerprint"), ("title", "title")] {
             assert_eq!(
                 each(&answer["errors"], ours),
@@ -120,33 +95,15 @@ fn errors_are_listed_by_period_branch_text_and_category() {
 #[test]
 fn runs_are_listed_by_commit_pull_request_branch_and_status() {
     let agents = shop();
-    for (arguments, total, first) in [
-        (json!({}), 14, Some(14)),
-        (json!({"limit": 2}), 14, Some(14)),
-        (json!({"commit": "0600C0"}), 1, Some(12)),
-        (json!({"commit": "dead"}), 0, None),
-        (json!({"pullRequest": 7}), 1, Some(14)),
-        (json!({"pullRequest": 8}), 0, None),
-        (json!({"branch": "main"}), 13, Some(13)),
-        (json!({"status": "passed"}), 4, Some(12)),
-        (json!({"status": "failed"}), 10, Some(14)),
-        (json!({"branch": "topic", "status": "passed"}), 0, None),
-        (
-            json!({"pullRequest": 7, "status": "failed", "commit": "0030"}),
-            1,
-            Some(14),
-        ),
-    ] {
+    for case in cases("runs") {
+        let (arguments, total) = (case[0].clone(), case[1].as_u64().unwrap());
         let answer = agents.answer("list_runs", arguments.clone());
         assert_eq!(answer["total"], total, "{arguments}: {answer:#}");
         let runs = answer["runs"].as_array().map_or(&[][..], Vec::as_slice);
         let limit = arguments["limit"].as_u64().unwrap_or(10).min(total);
         assert_eq!(runs.len() as u64, limit, "{arguments}");
-        assert_eq!(
-            runs.first().and_then(|run| run["number"].as_i64()),
-            first,
-            "{arguments}"
-        );
+        let first = runs.first().map_or(&Value::Null, |run| &run["number"]);
+        assert_eq!(first, &case[2], "{arguments}");
         for run in runs {
             for (argument, field) in [
                 ("branch", "branch"),
@@ -168,27 +125,17 @@ fn runs_are_listed_by_commit_pull_request_branch_and_status() {
 #[test]
 fn flaky_tests_are_sorted_and_searched() {
     let agents = shop();
-    let (slow, quick) = ("shop > drags", "shop > hurries");
-    for (arguments, query, tests) in [
-        (json!({}), "", &[slow, quick][..]),
-        (json!({"sort": "timeLost"}), "&sort=timeLost", &[slow, quick]),
-        (json!({"sort": "rate"}), "&sort=rate", &[quick, slow]),
-        (json!({"sort": "impact"}), "&sort=impact", &[quick, slow]),
-        (json!({"search": "DRAGS"}), "&search=DRAGS", &[slow]),
-        (json!({"search": "quick.test"}), "&search=quick.test", &[quick]),
-        (json!({"search": "waits"}), "&search=waits", &[]),
-        (json!({"status": "broken"}), "&status=broken", &[]),
-        (
-            json!({"status": "flaky", "search": "s"}),
-            "&status=flaky&search=s",
-            &[slow, quick],
-        ),
-    ] {
+    for case in cases("flaky") {
+        let (arguments, query, tests) = (case[0].clone(), text(&case[1]), &case[2]);
         let answer = agents.answer("list_flaky", arguments);
         let read = agents.world.get(&format!("/flaky?perPage=10{query}"));
-        assert_eq!(each(&answer["tests"], "test"), tests, "{query}: {answer:#}");
-        assert_eq!(each(&read["tests"], "testName"), tests, "{query}");
-        assert_eq!(answer["total"], tests.len(), "{query}");
+        assert_eq!(
+            json!(each(&answer["tests"], "test")),
+            *tests,
+            "{query}: {answer:#}"
+        );
+        assert_eq!(json!(each(&read["tests"], "testName")), *tests, "{query}");
+        assert_eq!(answer["total"], tests.as_array().unwrap().len(), "{query}");
     }
     let (failed, answer_text) = agents.call("list_flaky", json!({"sort": "name"}));
     assert!(

@@ -12,6 +12,12 @@ use serde_json::{Value, json};
 /// The newest version of the protocol that opens with a handshake.
 const HANDSHAKE: &str = "2025-11-25";
 
+/// The calls of `testdata/agents.json` under a name, each with what is right.
+pub(crate) fn cases(name: &str) -> Vec<Value> {
+    let all: Value = serde_json::from_str(include_str!("../../../../testdata/agents.json")).unwrap();
+    all[name].as_array().unwrap().clone()
+}
+
 /// A served project with the endpoint of the tools.
 pub(crate) struct Agents {
     pub(crate) world: ServedWorld,

@@ -1,11 +1,12 @@
 //! The files that a report names, and what its failed tests printed.
 
 use assay_domain::ingest::IngestTerms;
+use assay_testkit::assert_contains;
 use serde_json::json;
 
 use crate::{
     gate_decisions::Pages,
-    ingest::{IngestServer, code},
+    ingest::{IngestServer, assert_refused},
 };
 
 /// A failed test with a picture, a file that would leave its place, and output.
@@ -44,8 +45,8 @@ fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
 
     let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page(&format!("/runs/{run}/test?name=cart+%3E+pays"));
-    assert!(page.contains(&format!("href=\"{url}\"")), "{page}");
-    assert!(page.contains("Files of this run, which started"), "{page}");
+    assert_contains(&page, &format!("href=\"{url}\""));
+    assert_contains(&page, "Files of this run, which started");
     assert!(
         !page.contains("<b> shot") && !page.contains("href=\"javascript:"),
         "{page}"
@@ -80,10 +81,6 @@ fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
     for wrong in ["https://ci.test/812", "javascript:{path}", "https://{path}"] {
         let fields = [("branch", "main"), ("artifactsUrl", wrong)];
         let refused = ingest.send(&ingest.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
-        assert_eq!(
-            (refused.status, code(&refused).as_str()),
-            (400, "invalid_parameter"),
-            "{wrong}"
-        );
+        assert_refused(&refused, 400, "invalid_parameter");
     }
 }

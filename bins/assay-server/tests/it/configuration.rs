@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use assay_testkit::{Client, Server, TestDatabase, free_address, program};
+use assay_testkit::{Client, Server, TestDatabase, assert_contains, free_address, program};
 
 #[test]
 fn a_wrong_value_ends_the_start_with_its_name_and_the_expected_form() {
@@ -59,10 +59,7 @@ fn a_listener_that_is_off_is_left_out() {
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(
-        stderr.contains("no listener is on; name an address with --listen"),
-        "{stderr}"
-    );
+    assert_contains(&stderr, "no listener is on; name an address with --listen");
 }
 
 #[test]
@@ -75,7 +72,7 @@ fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("Usage: assay-server [OPTIONS]\n"), "{stderr}");
+    assert_contains(&stderr, "Usage: assay-server [OPTIONS]\n");
 }
 
 #[test]
@@ -151,7 +148,7 @@ fn values_that_do_not_go_together_are_refused() {
             .unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{stderr}");
-        assert!(stderr.contains(expected), "{stderr}");
+        assert_contains(&stderr, expected);
     }
 }
 

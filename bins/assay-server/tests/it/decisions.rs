@@ -5,7 +5,7 @@ use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
-    ingest::{FAILS, IngestServer, PASSES, code, now},
+    ingest::{FAILS, IngestServer, PASSES, assert_refused, code, now},
     ingest_described::{assert_conforms, document},
     ingest_terms::send_after,
 };
@@ -217,7 +217,7 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
     let body = zstd::encode_all(&vec![b' '; 64 << 20][..], 1).unwrap();
     let headers = [("Content-Encoding", "zstd")];
     let answer = ingest.post(PATH, &ingest.key, &headers, &body);
-    assert_eq!((answer.status, code(&answer).as_str()), (413, "too_large"));
+    assert_refused(&answer, 413, "too_large");
     for (path, headers, status, expected) in [
         (format!("{PATH}?runId=1"), vec![], 400, "invalid_parameter"),
         (
@@ -258,12 +258,7 @@ fn an_old_run_is_closed_to_decisions_and_the_rate_limit_counts_them() {
     let closed = send_after(&ingest, "24 hours 1 minute", || {
         send(&ingest, &ingest.key, &decision(&run))
     });
-    assert_eq!(
-        (closed.status, code(&closed).as_str()),
-        (409, "run_closed"),
-        "{}",
-        closed.text()
-    );
+    assert_refused(&closed, 409, "run_closed");
     // Of ten requests, five are in the same minute.
     let is_limited = (0..10).any(|_| {
         let answer = send(&ingest, &ingest.key, &json!({}));

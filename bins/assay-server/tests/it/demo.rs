@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use assay_testkit::{Client, Server, TestDatabase, free_address, program, wait_until, wire::escape};
+use assay_testkit::{
+    Client, Server, TestDatabase, assert_contains, free_address, program, wait_until, wire::escape,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -121,10 +123,7 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list(demo: &Demonstr
     let Demonstration {
         server, log, ingest, ..
     } = demo;
-    assert!(
-        log.contains(&format!("Reports are taken on http://{ingest}.")),
-        "{log}"
-    );
+    assert_contains(&log, &format!("Reports are taken on http://{ingest}."));
     let greeting = greeted(log);
     // The first page, as in the question that the demonstration prints.
     let path = format!("/api/v1/projects/{}/flaky", greeting.project);
@@ -411,7 +410,7 @@ fn a_demonstration_has_a_database_of_its_own() {
             .unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(status), "{stderr}");
-        assert!(stderr.contains(expected), "{stderr}");
+        assert_contains(&stderr, expected);
     }
     assert_eq!(
         database.text("SELECT count(*) FROM organization").as_deref(),

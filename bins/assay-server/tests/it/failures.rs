@@ -1,6 +1,6 @@
 //! The causes of failures, from imported reports to the answer.
 
-use assay_testkit::{ServedWorld, text};
+use assay_testkit::{ServedWorld, assert_contains, text};
 use serde_json::{Value, json};
 
 use crate::gate_decisions::Pages;
@@ -212,8 +212,5 @@ fn the_sentence_about_a_test_without_history_has_no_counts() {
     let imported = world.import_cases(10, &[("adds", false)], &["--branch", "topic"]);
     let body = world.get(&format!("/runs/{}/failures", text(&imported["runId"])));
     let explanation = text(&failure_of(&body, "adds")["explanation"]);
-    assert!(
-        explanation.contains("ran in no other run on good code"),
-        "{explanation}"
-    );
+    assert_contains(&explanation, "ran in no other run on good code");
 }

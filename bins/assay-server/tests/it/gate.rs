@@ -6,8 +6,8 @@ use std::{
 };
 
 use assay_domain::ingest::IngestTerms;
-use assay_testkit::Cli;
-use serde_json::Value;
+use assay_testkit::{Cli, assert_contains};
+use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use crate::ingest::IngestServer;
@@ -211,7 +211,7 @@ fn a_rerun_is_judged_with_what_the_first_attempt_did() {
     };
     let partial = again(&[("pays", None)], &[("dryRun", "true")]);
     let reason = partial["failures"]["incomplete"].as_str().unwrap();
-    assert!(reason.contains("earlier attempt did not run again"), "{reason}");
+    assert_contains(&reason, "earlier attempt did not run again");
     // Both passed on retry: the first attempt's failure is evidence of a flake.
     let green = again(&[("pays", None), ("odd", None)], &[("dryRun", "true")]);
     assert_eq!(green["failures"]["incomplete"], Value::Null, "{green}");
@@ -500,17 +500,35 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     let flake = [("pays", None), ("odd", TIMEOUT)];
     let (status, stderr) = run(&flake, "g1", 1, &["--gate"]);
     assert_eq!(status, Some(0), "{stderr}");
-    assert!(stderr.contains("Gate: passes, 1 failed test excused"), "{stderr}");
+    assert_contains(&stderr, "Gate: passes, 1 failed test excused");
     let (status, stderr) = run(&flake, "g2", 1, &[]);
     assert_eq!(status, Some(1), "{stderr}");
     // The process was killed, so tests may be missing.
     let (status, stderr) = run(&flake, "g3", 137, &["--gate"]);
     assert_eq!(status, Some(137), "{stderr}");
-    assert!(stderr.contains("ended with status 137"), "{stderr}");
+    assert_contains(&stderr, "ended with status 137");
     // The report has no failure.
     let (status, stderr) = run(&[("pays", None)], "g4", 1, &["--gate"]);
     assert_eq!(status, Some(1), "{stderr}");
     let (status, stderr) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
     assert_eq!(status, Some(9), "{stderr}");
-    assert_eq!(ingest.read("/runs")["total"], 25, "every report is stored");
+    // A report that was named and not written.
+    let (status, stderr) = run(&[("pays", None)], "g6", 0, &["--gate", "--report", "e2e.xml"]);
+    assert_eq!(status, Some(1), "{stderr}");
+    assert_eq!(ingest.read("/runs")["total"], 26, "every report is stored");
+    // These runs failed for everybody, and not for the gate of their job alone.
+    for key in ["g3", "g4", "g6"] {
+        let runs = ingest.read(&format!("/runs?branch=feature/{key}"));
+        let run = &runs["runs"][0];
+        assert_eq!(run["status"], "failed", "{key}");
+        let id = run["id"].as_str().unwrap();
+        assert_eq!(job.gate_of(id, &[]).0, Some(1), "{key}");
+        let failures = ingest.read(&format!("/runs/{id}/failures"));
+        assert_ne!(failures["gate"]["action"], "pass", "{key}: {failures}");
+        let body = json!({"runId": id}).to_string();
+        let headers = [("Content-Type", "application/json")];
+        let comment = ingest.post("/ingest/v1/comments", &ingest.key, &headers, body.as_bytes());
+        assert_eq!(comment.json()["clean"], false, "{key}");
+        assert_ne!(comment.json()["action"], "pass", "{key}");
+    }
 }

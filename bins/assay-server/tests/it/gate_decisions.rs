@@ -1,6 +1,6 @@
 //! Decisions of the gate that are stored: on the pages of the run, in the list of uploads, and with an ingest key.
 
-use assay_testkit::Server;
+use assay_testkit::{Server, assert_contains};
 use serde_json::Value;
 
 use crate::{
@@ -73,10 +73,10 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     let run = newest(&ingest);
     let page = pages.run(&run, "");
     let sentence = "The gate excused 1 of 1 failed test of the run and let it pass.";
-    assert!(page.contains(sentence), "{page}");
+    assert_contains(&page, sentence);
     assert_eq!(page.matches(MARK).count(), 1, "{page}");
     let reason = "Failed in 5 of ";
-    assert!(page.contains(&format!("{MARK}<bdi>{reason}")), "{page}");
+    assert_contains(&page, &format!("{MARK}<bdi>{reason}"));
     let all = pages.run(&run, "?show=all");
     assert_eq!(all.matches("Excused</span>").count(), 1, "{all}");
     let test = "/test?name=cart%20%3E%20odd&file=cart.test.ts";
@@ -89,16 +89,13 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     assert_eq!(status, Some(1), "{stderr}");
     let page = pages.run(&newest(&ingest), "");
     let sentence = "The gate excused 1 of 4 failed tests of the run and did not let it pass.";
-    assert!(page.contains(sentence), "{page}");
+    assert_contains(&page, sentence);
     assert_eq!(page.matches(MARK).count(), 1, "{page}");
 
     let (status, stderr) = job.wrapped(&[("pays", None)], ("g3", 0), &["--gate"]);
     assert_eq!(status, Some(0), "{stderr}");
     let page = pages.run(&newest(&ingest), "");
-    assert!(
-        page.contains("The gate let the run pass, because no test failed."),
-        "{page}"
-    );
+    assert_contains(&page, "The gate let the run pass, because no test failed.");
     // Without the gate there is no decision.
     job.wrapped(&[("pays", None)], ("g4", 0), &[]);
     assert!(
@@ -130,7 +127,7 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     let output = ingest.cli.run(&["uploads", "--project", "web", "--limit", "4"]);
     let text = String::from_utf8_lossy(&output.stdout);
     for expected in ["excused, excused 1 of 1", "blocked, excused 1 of 4", "clean"] {
-        assert!(text.contains(expected), "{text}");
+        assert_contains(&text, expected);
     }
 }
 
@@ -152,7 +149,7 @@ fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
     );
     let (status, stderr) = job.wrapped(&BROKEN, ("g2", 7), &flags);
     assert_eq!(status, Some(7), "{stderr}");
-    assert!(stderr.contains(warning), "{stderr}");
+    assert_contains(&stderr, warning);
     // A run that an import stored has no upload.
     ingest.database.execute("DELETE FROM upload");
     let run = newest(&ingest);
@@ -180,25 +177,22 @@ fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
     let output = job.ask_with(&run, &[]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(
-        stderr.contains("the pages do not show what it excused: ASSAY_INGEST_KEY is not set"),
-        "{stderr}"
+    assert_contains(
+        &stderr,
+        "the pages do not show what it excused: ASSAY_INGEST_KEY is not set",
     );
     assert!(!pages.run(&run, "").contains(MARK));
     let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &ingest.key)]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
     let page = pages.run(&run, "");
-    assert!(
-        page.contains("The gate excused 1 of 1 failed test of the run and let it pass."),
-        "{page}"
+    assert_contains(
+        &page,
+        "The gate excused 1 of 1 failed test of the run and let it pass.",
     );
-    assert!(page.contains(MARK), "{page}");
+    assert_contains(&page, MARK);
     let wrong = job.ask_with(&run, &[("ASSAY_INGEST_KEY", "no key")]);
     let stderr = String::from_utf8_lossy(&wrong.stderr);
     assert_eq!(wrong.status.code(), Some(0), "{stderr}");
-    assert!(
-        stderr.contains("excused: ASSAY_INGEST_KEY contains no key"),
-        "{stderr}"
-    );
+    assert_contains(&stderr, "excused: ASSAY_INGEST_KEY contains no key");
 }

@@ -9,7 +9,7 @@ use assay_domain::{
     store::Administration as _,
     timestamp::Timestamp,
 };
-use assay_testkit::{Cli, Response, Server, TestDatabase, text};
+use assay_testkit::{Cli, Response, Server, TestDatabase, assert_contains, text};
 use serde_json::{Value, json};
 
 pub(crate) const BOUNDARY: &str = "assay-test";
@@ -127,6 +127,13 @@ pub(crate) fn form(fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> 
     }
     body.extend(format!("--{BOUNDARY}--\r\n").bytes());
     body
+}
+
+/// Fails unless an answer is this refusal.
+#[track_caller]
+pub(crate) fn assert_refused(answer: &Response, status: u16, expected: &str) {
+    let refusal = (answer.status, code(answer));
+    assert_eq!(refusal, (status, expected.to_owned()), "{}", answer.text());
 }
 
 pub(crate) fn code(answer: &Response) -> String {
@@ -275,35 +282,22 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         ingest.send(&ingest.key, fields, &[(name, bytes)])
     };
     let broken = send(&[], "out/r.json", b"{\"config\": {}, \"suites\": [\n{]}");
-    assert_eq!(
-        (broken.status, code(&broken).as_str()),
-        (422, "broken_report"),
-        "{}",
-        broken.text()
-    );
+    assert_refused(&broken, 422, "broken_report");
     assert_eq!(
         (&broken.json()["file"], &broken.json()["line"]),
         (&"out/r.json".into(), &2.into())
     );
     let unknown = send(&[], "notes.txt", b"hello");
-    assert_eq!((unknown.status, code(&unknown).as_str()), (422, "unrecognised"));
+    assert_refused(&unknown, 422, "unrecognised");
     assert_eq!(unknown.json()["file"], "notes.txt");
     let empty = send(
         &[],
         "r.xml",
         b"<testsuites><testsuite name=\"a\"></testsuite></testsuites>",
     );
-    assert_eq!(
-        (empty.status, code(&empty).as_str()),
-        (422, "nothing_to_store"),
-        "{}",
-        empty.text()
-    );
+    assert_refused(&empty, 422, "nothing_to_store");
     let mistyped = send(&[("brnach", "main")], "r.xml", PASSES.as_bytes());
-    assert_eq!(
-        (mistyped.status, code(&mistyped).as_str()),
-        (400, "invalid_parameter")
-    );
+    assert_refused(&mistyped, 400, "invalid_parameter");
     assert!(mistyped.text().contains("brnach"), "{}", mistyped.text());
     let unpackable = ingest.post(
         "/ingest/v1/reports",
@@ -311,20 +305,14 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         &[("Content-Encoding", "br")],
         PASSES.as_bytes(),
     );
-    assert_eq!(
-        (unpackable.status, code(&unpackable).as_str()),
-        (415, "unsupported_coding")
-    );
+    assert_refused(&unpackable, 415, "unsupported_coding");
     let not_gzip = ingest.post(
         "/ingest/v1/reports",
         &ingest.key,
         &[("Content-Encoding", "gzip")],
         PASSES.as_bytes(),
     );
-    assert_eq!(
-        (not_gzip.status, code(&not_gzip).as_str()),
-        (400, "invalid_parameter")
-    );
+    assert_refused(&not_gzip, 400, "invalid_parameter");
     // Two jobs under one key: both reports are kept, and the answer warns.
     let ci = |job: &str| format!(r#"{{"provider": "github-actions", "job": "{job}"}}"#);
     let of_job = |job: &str| {
@@ -367,7 +355,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         "r.xml",
         PASSES.as_bytes(),
     );
-    assert_eq!((other.status, code(&other).as_str()), (409, "revision_differs"));
+    assert_refused(&other, 409, "revision_differs");
     for word in ["c0ffee", "beef00", "b e2e"] {
         assert!(other.text().contains(word), "{word}: {}", other.text());
     }
@@ -394,10 +382,7 @@ fn many_shards_at_once_are_all_stored() {
         (&1.into(), &"passed".into())
     );
     let metrics = ingest.server.admin().get("/metrics", None).text();
-    assert!(
-        metrics.contains("assay_ingest_uploads_stored_total{effect=\"added\"} 12"),
-        "{metrics}"
-    );
+    assert_contains(&metrics, "assay_ingest_uploads_stored_total{effect=\"added\"} 12");
     let last = format!(
         "assay_ingest_last_upload_timestamp_seconds{{project=\"{}\"}} ",
         ingest.project
@@ -423,9 +408,6 @@ fn many_shards_at_once_are_all_stored() {
     }
     let rebuilt = &ingest.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
     assert_eq!(rebuilt["verdictsChanged"], 0, "{rebuilt}");
-    assert!(metrics.contains("assay_ingest_uploads_waiting 0"), "{metrics}");
-    assert!(
-        metrics.contains("assay_ingest_memory_reserved_bytes 0"),
-        "{metrics}"
-    );
+    assert_contains(&metrics, "assay_ingest_uploads_waiting 0");
+    assert_contains(&metrics, "assay_ingest_memory_reserved_bytes 0");
 }

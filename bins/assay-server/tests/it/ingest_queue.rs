@@ -9,12 +9,12 @@ use std::{
 };
 
 use assay_domain::ingest::IngestTerms;
-use assay_testkit::{text, wait_until};
+use assay_testkit::{assert_contains, text, wait_until};
 use diesel::{PgConnection, connection::SimpleConnection as _};
 
 use crate::{
     everything,
-    ingest::{FAILS, IngestServer, PASSES, code, key_for},
+    ingest::{FAILS, IngestServer, PASSES, assert_refused, code, key_for},
 };
 
 /// Uploads with a connection to the database that wait for the project's lock.
@@ -93,7 +93,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     // The key has half of the places: a fifth upload is refused immediately, with the time to wait.
     let (status, refused) = answer(send(&ingest, &ingest.key, "build-5"));
     assert_eq!(status, "503", "{refused}");
-    assert!(refused.contains("\"code\":\"busy\""), "{refused}");
+    assert_contains(&refused, "\"code\":\"busy\"");
     assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
     let (status, stored) = answer(send(&ingest, &other, "build-1"));
     assert_eq!(status, "201", "{stored}");
@@ -154,10 +154,7 @@ fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
     let (status, refused) = answer(send(&ingest, &ingest.key, "build-3"));
     assert_eq!(status, "503", "{refused}");
     // The message of an upload that did not wait.
-    assert!(
-        refused.contains("Too many uploads into this project wait for their turn"),
-        "{refused}"
-    );
+    assert_contains(&refused, "Too many uploads into this project wait for their turn");
     let after = refused.to_lowercase();
     let after = after.split("\r\nretry-after: ").nth(1).unwrap();
     let after: u64 = after.split("\r\n").next().unwrap().parse().unwrap();
@@ -234,12 +231,7 @@ fn an_upload_is_stored_once_the_disk_takes_its_body() {
     let ingest = IngestServer::with(&[("TMPDIR", bodies.to_str().unwrap())]);
     let send = || ingest.send(&ingest.key, &[("runKey", "b")], &[("r.xml", PASSES.as_bytes())]);
     let refused = send();
-    assert_eq!(
-        (refused.status, code(&refused).as_str()),
-        (503, "busy"),
-        "{}",
-        refused.text()
-    );
+    assert_refused(&refused, 503, "busy");
     assert!(refused.header("retry-after").is_some());
     // The cause is in the log, but not in the answer.
     assert!(ingest.server.log().contains("No such file or directory"));
@@ -297,7 +289,7 @@ fn a_full_disk_of_postgres_and_a_right_that_its_login_lacks_are_told_apart() {
         );
         assert_eq!((send("after").status, read().status), (201, 200));
         let log = ingest.server.log();
-        assert!(log.contains(logged), "{log}");
+        assert_contains(&log, logged);
     }
 }
 

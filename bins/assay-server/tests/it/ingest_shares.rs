@@ -6,9 +6,9 @@ use std::{
 };
 
 use assay_domain::ingest::IngestTerms;
-use assay_testkit::{Response, Server, wait_until};
+use assay_testkit::{Response, Server, assert_contains, wait_until};
 
-use crate::ingest::{self, FAILS, IngestServer, PASSES, code};
+use crate::ingest::{self, FAILS, IngestServer, PASSES, assert_refused};
 
 const PUBLIC: IngestTerms = IngestTerms {
     name: None,
@@ -104,10 +104,7 @@ fn a_key_stores_what_its_budget_of_a_day_permits_on_all_servers() {
     }
     for server in [&ingest.server, &second] {
         let refused = send(server, &public, "c", PASSES);
-        assert_eq!(
-            (refused.status, code(&refused).as_str()),
-            (429, "budget_exceeded")
-        );
+        assert_refused(&refused, 429, "budget_exceeded");
         assert!(
             refused.text().contains("more than 2 tests today"),
             "{}",
@@ -127,8 +124,5 @@ fn a_key_stores_what_its_budget_of_a_day_permits_on_all_servers() {
     let bytes = u64::try_from(PASSES.len() + FAILS.len()).unwrap();
     assert_eq!(today[0]["bytes"], bytes);
     let metrics = second.admin().get("/metrics", None).text();
-    assert!(
-        metrics.contains("assay_ingest_uploads_over_budget_total 1"),
-        "{metrics}"
-    );
+    assert_contains(&metrics, "assay_ingest_uploads_over_budget_total 1");
 }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{TestDatabase, program};
+use assay_testkit::{TestDatabase, assert_contains, program};
 
 use crate::private::Private;
 
@@ -57,22 +57,14 @@ fn an_unmigrated_database_is_refused_saying_what_to_run() {
     let database = TestDatabase::unmigrated();
     let output = start(database.url(), "127.0.0.1:0");
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr_text(&output).contains("assay-admin migrate"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "assay-admin migrate");
 }
 
 #[test]
 fn a_database_that_cannot_be_reached_is_refused() {
     let output = start("postgresql://127.0.0.1:1/nowhere", "127.0.0.1:0");
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr_text(&output).contains("unreachable"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "unreachable");
 }
 
 #[test]

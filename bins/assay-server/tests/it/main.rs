@@ -21,6 +21,7 @@ mod configuration;
 mod decisions;
 mod demo;
 mod deployment;
+mod deployment_files;
 mod durations;
 mod everything;
 mod failures;

@@ -1,7 +1,7 @@
 //! Owners of tests: who may change them, and where they are shown.
 
 use assay_domain::ingest::IngestTerms;
-use assay_testkit::text;
+use assay_testkit::{assert_contains, text};
 use serde_json::{Value, json};
 
 use crate::{
@@ -218,7 +218,7 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
         assert_eq!(is_empty, tests == 0, "{owner}: {answer}");
     }
     let grouped = pages.page("/tests?group=owner");
-    assert!(grouped.contains("owner=%40org%2Fcart"), "{grouped}");
+    assert_contains(&grouped, "owner=%40org%2Fcart");
     assert_eq!(pages.status("/tests?group=file"), 400);
 }
 

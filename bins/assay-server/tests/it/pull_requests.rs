@@ -1,13 +1,13 @@
 //! The answer of a commit and of a pull request: the route, the pages, and the comment that CI jobs post.
 
 use assay_domain::ingest::IngestTerms;
-use assay_testkit::{Response, text};
+use assay_testkit::{Response, assert_contains, text};
 use serde_json::{Value, json};
 
 use crate::{
     gate::Job,
     gate_decisions::Pages,
-    ingest::{FAILS, IngestServer, PASSES, code, now},
+    ingest::{FAILS, IngestServer, PASSES, assert_refused, now},
 };
 
 const HEAD: &str = "bb00c0ffee";
@@ -105,7 +105,7 @@ fn the_pages_of_a_commit_and_a_pull_request_show_error_place_and_cause() {
         pull_request.contains("Pull request 7") && pull_request.contains("Earlier commits"),
         "{pull_request}"
     );
-    assert!(pull_request.contains("/commit/aa00c0ffee"), "{pull_request}");
+    assert_contains(&pull_request, "/commit/aa00c0ffee");
     assert!(
         pages.page("").contains(&format!("/commit/{HEAD}")),
         "the overview links to the newest commit"
@@ -152,10 +152,7 @@ fn a_pull_request_is_compared_with_main_at_its_merge_base() {
         "no run tested it"
     );
     let refused = upload(&[("branch", "topic"), ("mergeBase", "main")], 30, FAILS);
-    assert_eq!(
-        (refused.status, code(&refused).as_str()),
-        (400, "invalid_parameter")
-    );
+    assert_refused(&refused, 400, "invalid_parameter");
     assert!(
         refused
             .text()
@@ -221,7 +218,7 @@ fn a_public_key_gets_comments_on_runs_of_such_keys_only() {
     });
     let own = send(&ingest, &public, ("fork", "cc00c0ffee"), FAILS);
     let refused = ask(&ingest, &public, &trusted);
-    assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
+    assert_refused(&refused, 404, "unknown_run");
     let answer = ask(&ingest, &public, &own);
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(!answer.text().contains("secret"), "{}", answer.text());
@@ -236,7 +233,7 @@ fn a_comment_needs_a_run_of_the_keys_project() {
     let run = send(&ingest, &ingest.key, ("unit", HEAD), FAILS);
     let foreign = ingest.foreign_key();
     let refused = ask(&ingest, &foreign, &run);
-    assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
+    assert_refused(&refused, 404, "unknown_run");
     for body in [
         "",
         "{}",
@@ -250,11 +247,7 @@ fn a_comment_needs_a_run_of_the_keys_project() {
             &[("Content-Type", "application/json")],
             body.as_bytes(),
         );
-        assert_eq!(
-            (answer.status, code(&answer).as_str()),
-            (400, "invalid_parameter"),
-            "{body}"
-        );
+        assert_refused(&answer, 400, "invalid_parameter");
     }
 }
 
@@ -324,10 +317,7 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     let of_run = comment(&ingest, &run);
     assert_eq!(of_run["clean"], false);
     let markdown = text(&of_run["markdown"]);
-    assert!(
-        markdown.contains("1 no longer reported: `cart > refunds`."),
-        "{markdown}"
-    );
+    assert_contains(&markdown, "1 no longer reported: `cart > refunds`.");
     let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page("/commit/cc00c0ffee");
     assert!(
@@ -392,13 +382,10 @@ fn a_slower_test_is_told_and_a_slow_machine_is_not() {
         "a slower test alone is no reason for a comment"
     );
     let markdown = text(&of_run["markdown"]);
-    assert!(
-        markdown.contains("1 slower: `cart > t0` 2.0 times."),
-        "{markdown}"
-    );
+    assert_contains(&markdown, "1 slower: `cart > t0` 2.0 times.");
     let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page(&format!("/commit/{HEAD}"));
-    assert!(page.contains("2.0 times as long"), "{page}");
+    assert_contains(&page, "2.0 times as long");
 }
 
 /// Sends a passing or failing run of a branch to the server's project.
@@ -532,5 +519,5 @@ fn a_commit_of_the_stable_branch_that_was_red_before_is_not_to_be_reverted() {
     );
     let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page("/commit/0000001e");
-    assert!(page.contains("Do not revert this commit"), "{page}");
+    assert_contains(&page, "Do not revert this commit");
 }

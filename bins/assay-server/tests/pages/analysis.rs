@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assay_testkit::{Browser, Cli, Scripts};
+use assay_testkit::{Browser, Cli, Scripts, assert_contains};
 use serde_json::{Value, json};
 
 /// A CSV history of twenty runs, two of each revision but the first and the last. It has `flaky` tests that sometimes
@@ -115,7 +115,7 @@ fn counts_search_and_filters_cover_every_test() {
     wait_for_rows(&browser, fits);
     // The state is in the address, and a new tab shows the same.
     let shared = browser.address();
-    assert!(shared.contains("#search=flaky+34"), "{shared}");
+    assert_contains(&shared, "#search=flaky+34");
     browser.open("about:blank");
     browser.open(&shared);
     wait_for_rows(&browser, fits);

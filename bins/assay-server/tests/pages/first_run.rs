@@ -1,6 +1,6 @@
 //! What a new user sees before the first report.
 
-use assay_testkit::{Browser, Scripts, ServedWorld, Server, World, program, text};
+use assay_testkit::{Browser, Scripts, ServedWorld, Server, World, assert_contains, program, text};
 use serde_json::json;
 
 const REPORT: &str = r#"<testsuite><testcase classname="cart" name="adds" time="0.1"/></testsuite>"#;
@@ -55,7 +55,7 @@ fn a_project_without_runs_leads_to_its_first_run_by_what_the_page_shows() {
     browser.until("return window.copied !== undefined");
     let lines = text(&browser.run("return window.copied"));
     assert_eq!(lines, shown("#job-1"));
-    assert!(lines.contains(&format!("ASSAY_URL: {url}")), "{lines}");
+    assert_contains(&lines, &format!("ASSAY_URL: {url}"));
     assert_eq!(browser.console(), Vec::<String>::new());
 
     // A job with these variables.

@@ -19,5 +19,6 @@ mod figures;
 mod filters;
 mod first_run;
 mod http;
+mod reader;
 mod sign_in;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_testkit::{Server, wait_until};
+use assay_testkit::{Server, assert_contains, wait_until};
 
 use crate::{
     node::{Node, NodeFolder},
@@ -53,7 +53,7 @@ fn the_commands_of_the_page_make_a_standby_that_is_read_and_takes_over_without_a
 
     first.shell(role).unwrap();
     let refused = first.shell(copy).unwrap_err();
-    assert!(refused.contains("no pg_hba.conf entry"), "{refused}");
+    assert_contains(&refused, "no pg_hba.conf entry");
     first.shell(line).unwrap();
     wait_until("the new line takes effect", || {
         first.sql(
@@ -68,7 +68,7 @@ fn the_commands_of_the_page_make_a_standby_that_is_read_and_takes_over_without_a
 
     wait_until("the page's query shows that nothing is missing", || {
         let shown = first.shell(lag).unwrap();
-        assert!(shown.contains("assay_standby_1"), "{shown}");
+        assert_contains(&shown, "assay_standby_1");
         shown.contains("streaming") && shown.contains("0 bytes")
     });
 

@@ -3,10 +3,9 @@
 use crate::{
     contract::Contract,
     dice::Dice,
-    request_parts::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
     world::{Keys, ProjectResources, World},
 };
-use assay_oracle::hostile::{SEGMENTS, VALUES};
+use assay_oracle::hostile::texts;
 use assay_testkit::wire::escape;
 
 /// A request to send.
@@ -64,7 +63,7 @@ impl<'a> Generator<'a> {
         let method = if self.dice.percent(85) {
             "GET"
         } else {
-            self.pick(&METHODS)
+            self.word(&texts("methods"))
         };
         let mut target = self.target();
         if self.dice.percent(8) {
@@ -83,7 +82,7 @@ impl<'a> Generator<'a> {
 
     fn target(&mut self) -> Vec<u8> {
         if self.dice.percent(8) {
-            return self.pick(&STRAY_PATHS).as_bytes().to_vec();
+            return self.word(&texts("strayPaths")).as_bytes().to_vec();
         }
         let operation = self.pick(&self.contract.operations);
         let mut target = "/api/v1".to_owned();
@@ -109,23 +108,7 @@ impl<'a> Generator<'a> {
         }
         if self.dice.percent(15) {
             target.push(separator);
-            target.push_str(self.word(&[
-                "unknown=1",
-                "=",
-                "&&",
-                "=%FF",
-                "%FF=1",
-                "DAYS=8",
-                "days%00=8",
-                "a[]=1",
-                "_method=DELETE",
-                "%",
-                "key=svc_ro_0",
-                "access_token=x",
-                "d%61ys=7",
-                "page",
-                "sort",
-            ]));
+            target.push_str(self.word(&texts("strayQueries")));
         }
         target.into_bytes()
     }
@@ -133,14 +116,14 @@ impl<'a> Generator<'a> {
     fn segment(&mut self, name: &str) -> String {
         if !name.starts_with('{') {
             return if self.dice.percent(1) {
-                (*self.pick(&SEGMENTS)).to_owned()
+                self.word(&texts("segments")).to_owned()
             } else {
                 name.to_owned()
             };
         }
         let odds = self.dice.between(0, 99);
         if odds < 8 {
-            return (*self.pick(&SEGMENTS)).to_owned();
+            return self.word(&texts("segments")).to_owned();
         }
         if odds < 12 {
             return escape(&self.text());
@@ -171,7 +154,8 @@ impl<'a> Generator<'a> {
 
     fn value(&mut self, name: &str) -> String {
         match self.dice.between(0, 99) {
-            0..15 => return self.pick(&VALUES).0.to_owned(),
+            0..4 => return self.word(&texts("invalidValues")).to_owned(),
+            4..15 => return self.word(&texts("texts")).to_owned(),
             15..20 => return escape(&self.text()),
             20..25 => return "9".repeat(self.dice.between(1, 2_000) as usize),
             _ => {}
@@ -274,7 +258,7 @@ impl<'a> Generator<'a> {
 
     fn decorate(&mut self, draft: &mut Draft) {
         for _ in 0..self.dice.between(0, 4) {
-            let (name, value) = *self.pick(&FIELDS);
+            let (name, value) = self.word(&texts("headers")).split_once(": ").unwrap();
             // The HTTP parser decides about a control character in a field.
             if !value.contains('\u{7f}') {
                 draft.head.push((name.to_owned(), value.as_bytes().to_vec()));
@@ -282,14 +266,14 @@ impl<'a> Generator<'a> {
         }
         if self.dice.percent(10) {
             let known = if self.dice.percent(50) {
-                (*self.pick(&VERSIONS)).to_owned()
+                self.word(&texts("versions")).to_owned()
             } else {
                 self.pick(&self.ours.tags).clone()
             };
             draft.head.push(("If-None-Match".to_owned(), known.into_bytes()));
         }
         if self.dice.percent(10) {
-            let id = *self.pick(&REQUEST_IDS);
+            let id = self.word(&texts("requestIds"));
             if !id.contains('\u{1}') {
                 draft
                     .head

@@ -30,7 +30,6 @@ mod heads;
 mod log_lines;
 mod misplaced;
 mod noise;
-mod request_parts;
 mod secrets;
 mod slow;
 mod sources;

@@ -1,5 +1,7 @@
 //! Requests with keys in correct and wrong places.
 
+use assay_oracle::hostile::texts;
+
 /// Requests with a key in its place, in other places, and in places that confuse parsers.
 pub(crate) fn requests(key: &str, project: &str) -> Vec<String> {
     let mut requests = Vec::new();
@@ -12,51 +14,11 @@ pub(crate) fn requests(key: &str, project: &str) -> Vec<String> {
     for scheme in ["Bearer", "bearer", "Basic", "Token", "Key", "", "Bearer  "] {
         ask(base, &format!("Authorization: {scheme} {key}\r\n"));
     }
-    for field in [
-        "X-Api-Key: KEY",
-        "Api-Key: KEY",
-        "Cookie: key=KEY",
-        "Proxy-Authorization: Bearer KEY",
-        "X-Request-Id: KEY",
-        "X-Forwarded-For: KEY",
-        "User-Agent: KEY",
-        "Referer: http://a/?key=KEY",
-        "Host: KEY",
-        "Accept-Encoding: KEY",
-        "Authorization: Bearer KEY\r\nIf-None-Match: \"KEY\"",
-        "Authorization: Bearer KEY\r\nAuthorization: Bearer KEY",
-        "Authorization: Bearer KEY, Bearer KEY",
-        "Authorization: Bearer KEY\u{1}",
-        "Authorization: Bearer KEY\n folded",
-        "Authorization:Bearer KEY\r\nX: \0",
-        "Content-Length: KEY",
-        "Content-Length: 5\r\nContent-Length: KEY",
-        "Transfer-Encoding: KEY",
-        "Expect: KEY",
-        "Connection: KEY",
-        "Upgrade: KEY",
-        "KEY: x",
-        "KEY",
-        " KEY",
-        "Bad Name: KEY",
-        "Authorization: Bearer KEY\r\nTransfer-Encoding: chunked\r\nContent-Length: 4",
-    ] {
+    for field in texts("misplacedHeaders") {
         ask(base, &format!("{}\r\n", field.replace("KEY", key)));
     }
     let good = format!("Authorization: Bearer {key}\r\n");
-    for query in [
-        "key",
-        "api_key",
-        "access_token",
-        "token",
-        "authorization",
-        "KEY",
-        "days",
-        "perPage",
-        "cursor",
-        "sort",
-        "page",
-    ] {
+    for query in texts("misplacedQueries") {
         for field in ["", &good] {
             ask(&format!("{base}?{query}={key}"), field);
             ask(&format!("{base}/{project}/runs?{query}={key}"), field);
@@ -67,14 +29,7 @@ pub(crate) fn requests(key: &str, project: &str) -> Vec<String> {
         }
     }
     for field in ["", &good] {
-        for path in [
-            "/KEY",
-            "/projects/KEY",
-            "/projects/KEY/runs",
-            "/projects/PROJECT/runs/KEY",
-            "/KEY/projects",
-            "/projects/KEY%FF/runs",
-        ] {
+        for path in texts("misplacedPaths") {
             let path = path.replace("PROJECT", project);
             ask(&format!("/api/v1{}", path.replace("KEY", key)), field);
             ask(

@@ -1,5 +1,7 @@
 //! Requests that are mostly not HTTP.
 
+use assay_oracle::hostile::texts;
+
 use crate::generator::Generator;
 
 impl Generator<'_> {
@@ -25,46 +27,15 @@ impl Generator<'_> {
             }
             5 => {
                 let long = "a".repeat(self.dice.between(4_000, 200_000) as usize);
-                let request = self.word(&[
-                    "GET /LONG HTTP/1.1\r\nHost: a\r\n\r\n",
-                    "GET /api/v1/projects?LONG HTTP/1.1\r\nHost: a\r\n\r\n",
-                    "LONG /api/v1/projects HTTP/1.1\r\nHost: a\r\n\r\n",
-                    "GET /api/v1/projects HTTP/1.1\r\nHost: a\r\nX: LONG\r\n\r\n",
-                    "GET /api/v1/projects HTTP/1.1\r\nHost: a\r\nLONG: x\r\n\r\n",
-                ]);
+                let request = self.word(&texts("longRequests"));
                 request.replace("LONG", &long).into_bytes()
             }
             6 => {
-                let field = self.word(&[
-                    "Content-Length: -1",
-                    "Content-Length: 1\r\nContent-Length: 2",
-                    "Content-Length: 99999999999999999999",
-                    "Content-Length: 0x10",
-                    "Transfer-Encoding: chunked\r\nContent-Length: 4",
-                    "Transfer-Encoding: gzip",
-                    "Transfer-Encoding: chunked, chunked",
-                    "Transfer-Encoding : chunked",
-                    "Host: b",
-                    " folded: x",
-                    "No colon",
-                    "Nul: a\0b",
-                    "Bare: a\rb",
-                    "Line: a\nX-Request-Id: forged",
-                ]);
+                let field = self.word(&texts("framing"));
                 format!("GET /api/v1/projects HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n0\r\n\r\n").into_bytes()
             }
             7 => {
-                let target = self.word(&[
-                    "*",
-                    "http://a/api/v1/projects",
-                    "a:80",
-                    "//a/b",
-                    "?",
-                    "#",
-                    "\\",
-                    "/%%%",
-                    "/\u{e9}",
-                ]);
+                let target = self.word(&texts("targets"));
                 let method = self.word(&["GET", "OPTIONS", "CONNECT", "POST"]);
                 format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
             }

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use assay_cli_job::culprit::{Answer, History, Search};
 use assay_cli_local::sources::values;
+use assay_cli_remote::server::read_api::path_of_test;
 use assay_cli_terminal::{message, misuse::Misuse, output};
 use clap::Args;
 
@@ -16,7 +17,7 @@ use crate::{
     environment,
     forwarding::{self, Forwarding, Place},
     global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
+    server_flags::ProjectFlags,
     values::rate,
 };
 
@@ -32,7 +33,7 @@ Examples:
   Without a server:
     assay culprit --good v1.4 --bad main --flake-rate 0.1 --run 'go test -count=1 -run TestPays ./cart'
 
-Exit status of CMD: 0 passed, 125 this commit cannot be run, any other failed.";
+Exit status of CMD: 0 passed, 125 to 127 this commit cannot be run, any other failed.";
 
 /// Find the commit that broke a test which also fails by itself
 ///
@@ -47,9 +48,6 @@ pub(crate) struct CulpritArgs {
     /// The test's stored file, if several tests have the name
     #[arg(long, value_name = "PATH", requires = "test")]
     file: Option<String>,
-    /// The project: its id or name
-    #[arg(long)]
-    project: Option<String>,
     /// A commit before the breakage; without it, that of the last green run
     #[arg(long, value_name = "COMMIT", value_parser = values::line, requires = "bad")]
     good: Option<String>,
@@ -69,9 +67,7 @@ pub(crate) struct CulpritArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 /// Runs `assay culprit`.
@@ -122,12 +118,8 @@ fn of_commit(folder: &Path, command: &str) -> Command {
 
 /// The test's runs, from the server.
 fn history(global: &Global, args: &CulpritArgs, test: &str) -> anyhow::Result<History> {
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?;
-    let answer = api.get(&assay_cli_job::culprit::path(
-        &project.to_string(),
-        test,
-        args.file.as_deref(),
-    ))?;
+    let (mut api, project) = args.server.open(global)?;
+    let path = path_of_test(project, test, args.file.as_deref(), "?days=90");
+    let answer = api.get(&path)?;
     Ok(History::of_answer(&answer)?)
 }

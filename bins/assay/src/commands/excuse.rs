@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::{
     clock,
     excused::{Entry, ExcusedFile, PATH, day_after, read},
-    global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
+    global::{Global, found_none},
+    server_flags::ProjectFlags,
 };
 
 /// Accept a failure until a day, by .assay/excused.toml
@@ -32,8 +32,20 @@ pub(crate) struct ExcuseArgs {
 #[derive(Debug, Subcommand)]
 enum ExcuseCommand {
     Propose(ProposeArgs),
+    /// Fail if an entry of .assay/excused.toml does not count
+    ///
+    /// An entry counts until the end of its day, which is at most 30 days ahead. Without the file the check passes.
+    #[command(after_help = "\
+Example:
+  assay excuse check
+
+Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
     Check(FileArgs),
-    List(ListArgs),
+    /// Print the entries of .assay/excused.toml
+    #[command(after_help = "\
+Example:
+  assay excuse list")]
+    List(FileArgs),
 }
 
 /// Print entries for .assay/excused.toml
@@ -49,9 +61,6 @@ struct ProposeArgs {
     /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
     #[arg(long, value_name = "ID")]
     run: RunId,
-    /// The project of the run: its id or name
-    #[arg(long)]
-    project: Option<String>,
     /// The days from today to the last one of each entry
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(i64).range(0..=MOST_DAYS))]
     days: i64,
@@ -62,32 +71,12 @@ struct ProposeArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     ticket: String,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
-/// Fail if an entry of .assay/excused.toml does not count
-///
-/// An entry counts until the end of its day, which is at most 30 days ahead. Without the file the check passes.
+/// Where the file is.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  assay excuse check
-
-Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
 struct FileArgs {
-    /// The checkout; without it the repository of the current folder
-    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    root: PathBuf,
-}
-
-/// Print the entries of .assay/excused.toml
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  assay excuse list")]
-struct ListArgs {
     /// The checkout; without it the repository of the current folder
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     root: PathBuf,
@@ -128,23 +117,16 @@ fn check(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<
     }
     let value = json!({"path": PATH, "entries": excuses.len(), "problems": problems});
     output::print(global.json, &value, || {
-        let entries = u64::try_from(excuses.len()).unwrap_or(u64::MAX);
+        let entries = match excuses.len() {
+            1 => "1 entry".to_owned(),
+            entries => format!("{entries} entries"),
+        };
         let lines = problems.iter().map(|problem| format!("\n{PATH}: {problem}"));
-        std::iter::once(format!("{PATH}: {}", counted(entries)))
+        std::iter::once(format!("{PATH}: {entries}"))
             .chain(lines)
             .collect()
     })?;
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
-}
-
-fn counted(entries: u64) -> String {
-    match entries {
-        1 => "1 entry".to_owned(),
-        _ => format!("{entries} entries"),
-    }
+    Ok(found_none(&problems))
 }
 
 fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<ExitCode> {
@@ -173,8 +155,7 @@ fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<E
 }
 
 fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?;
+    let (mut api, project) = args.server.open(global)?;
     let answer = api.get(&format!(
         "projects/{project}/runs/{}/failures?limit=200",
         args.run

@@ -129,7 +129,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
             return Ok(ExitCode::from(UNKNOWN));
         }
     };
-    let decision = policy::decide(&judged, &rules, None);
+    let decision = policy::decide(&judged, &rules);
     // A decision that cannot be printed is stored, and has the same status.
     if let Err(error) = print(global, args.output, &decision) {
         errors::print(&error.context("the decision is not printed"));

@@ -3,14 +3,11 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
 use anyhow::anyhow;
-use assay_cli_remote::server::{
-    address::Address,
-    http::{self, Answer},
-};
+use assay_cli_remote::server::{address::Address, http::Client};
 use assay_cli_terminal::misuse::Misuse;
 use clap::Args;
 use serde_json::{Value, json};
-use ureq::{Agent, http::header};
+use ureq::http::Method;
 
 use crate::environment;
 
@@ -52,9 +49,8 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
     let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
     let address = Address::parse("the listener for pages", url, args.insecure_http)?;
     let mut forwarder = Forwarder {
-        agent: http::agent(&address)?,
         endpoint: format!("{}/mcp", address.base().trim_end_matches("/mcp")),
-        address,
+        client: Client::new(address)?,
         authorization: format!("Bearer {}", key.trim()),
         version: None,
     };
@@ -84,8 +80,7 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
 
 /// Sends messages to the server.
 struct Forwarder {
-    agent: Agent,
-    address: Address,
+    client: Client,
     endpoint: String,
     authorization: String,
     /// The version from the handshake.
@@ -117,22 +112,19 @@ impl Forwarder {
             .pointer("/params/_meta")
             .and_then(|meta| meta.get(VERSION_FIELD));
         let version = requested.and_then(Value::as_str).or(self.version.as_deref());
-        let mut request = self
-            .agent
-            .post(&self.endpoint)
-            .header(header::AUTHORIZATION, &self.authorization)
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json, text/event-stream");
+        let mut headers = vec![
+            ("Authorization", self.authorization.as_str()),
+            ("Accept", "application/json, text/event-stream"),
+        ];
         if let Some(version) = version.filter(|_| method != Some("initialize")) {
-            request = request.header("MCP-Protocol-Version", version);
+            headers.push(("MCP-Protocol-Version", version));
         }
-        if let Some(method) = method {
-            request = request.header("Mcp-Method", method);
-        }
-        if let Some(name) = message.pointer("/params/name").and_then(Value::as_str) {
-            request = request.header("Mcp-Name", name);
-        }
-        let answer = Answer::read(&self.address, request.send(serde_json::to_vec(message)?))?;
+        headers.extend(method.map(|method| ("Mcp-Method", method)));
+        let name = message.pointer("/params/name").and_then(Value::as_str);
+        headers.extend(name.map(|name| ("Mcp-Name", name)));
+        let answer = self
+            .client
+            .send(Method::POST, &self.endpoint, &headers, Some(message), None)?;
         let status = answer.status;
         if answer.is_empty() {
             return if status.is_success() {

@@ -5,6 +5,7 @@ pub(crate) mod backfill;
 pub(crate) mod culprit;
 pub(crate) mod excuse;
 pub(crate) mod gate;
+pub(crate) mod issues;
 pub(crate) mod mcp;
 pub(crate) mod owners;
 pub(crate) mod proof;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Uploads(args) => uploads::run(&global, &args),
         Command::Owners(args) => return owners::run(&global, &args),
         Command::Excuse(args) => return excuse::run(&global, &args),
+        Command::Issues(args) => issues::run(&global, &args),
         Command::Renames(args) => return renames::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),

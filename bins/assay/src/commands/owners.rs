@@ -14,7 +14,7 @@ use assay_reports::shown_name;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::global::Global;
+use crate::global::{Global, found_none};
 
 /// Most files without an owner, and most files with an unclear one, that the text names.
 const MOST_NAMED: usize = 10;
@@ -104,10 +104,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     output::print(global.json, &value, || {
         in_words(&file, &owners, &counted, &problems)
     })?;
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(found_none(&problems))
 }
 
 /// How many tests or files have an owner.
@@ -162,7 +159,7 @@ fn in_words(file: &OwnersFile, owners: &Owners, coverage: &Coverage, problems: &
         unowned,
         ambiguous,
     } = coverage;
-    let rules = output::count(u64::try_from(owners.rules().count()).unwrap_or(u64::MAX), "rule");
+    let rules = output::count(owners.rules().count(), "rule");
     let share = match total {
         0 => String::new(),
         total => format!(" ({} %)", owned * 100 / total),
@@ -190,7 +187,7 @@ fn in_words(file: &OwnersFile, owners: &Owners, coverage: &Coverage, problems: &
         ),
     ];
     for (heading, files) in named.into_iter().filter(|(_, files)| !files.is_empty()) {
-        let heading_files = output::count(u64::try_from(files.len()).unwrap_or(u64::MAX), "file");
+        let heading_files = output::count(files.len(), "file");
         text += &format!("\n{heading_files} {heading}\n");
         for file in files.iter().take(MOST_NAMED) {
             text += &format!("  {}\n", shown_name(file));

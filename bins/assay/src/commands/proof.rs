@@ -4,16 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use assay_answers::proof::VerdictProof;
-use assay_cli_job::verify;
 use assay_cli_local::sources::text;
+use assay_cli_remote::server::read_api::path_of_test;
 use assay_cli_terminal::{misuse::Misuse, output};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{
-    global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
-};
+use crate::{global::Global, server_flags::ProjectFlags};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,13 +36,8 @@ pub(crate) struct ProofArgs {
     /// The test's stored file, if several tests have the name
     #[arg(long, value_name = "PATH", requires = "test")]
     file: Option<String>,
-    /// The project: its id or name
-    #[arg(long)]
-    project: Option<String>,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 #[derive(Debug, Subcommand)]
@@ -79,15 +71,14 @@ pub(crate) fn run(global: &Global, args: &ProofArgs) -> anyhow::Result<()> {
                 question.test.name,
                 answer.status,
                 answer.explanation,
-                output::count(u64::try_from(question.runs).unwrap_or(u64::MAX), "run")
+                output::count(question.runs, "run")
             )
         });
     }
     let test = args.test.as_deref();
     let test = test.ok_or_else(|| Misuse("name the test with --test, or check a file".to_owned()))?;
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?.to_string();
-    let answer = api.get(&verify::path(&project, test, args.file.as_deref(), "proof"))?;
+    let (mut api, project) = args.server.open(global)?;
+    let answer = api.get(&path_of_test(project, test, args.file.as_deref(), "/proof"))?;
     let proof = answer.get("proof").filter(|proof| !proof.is_null());
     let proof = proof.context("the test has no result in the last 14 days, so it has no verdict")?;
     output::print(true, proof, String::new)

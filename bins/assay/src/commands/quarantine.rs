@@ -10,7 +10,7 @@ use assay_cli_terminal::{message, output, terminal, values::age};
 use assay_domain::{test::TestName, timestamp::Timestamp, verdict::VerdictStatus};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     clock,
@@ -185,19 +185,7 @@ fn is_skipped(status: VerdictStatus, failure_streak: u32) -> bool {
     status == VerdictStatus::Flaky && failure_streak < RED_RUNS
 }
 
-/// A page of the flaky list, as far as the command needs it.
-#[derive(Debug, Deserialize)]
-struct FlakyPage {
-    page: PageNumbers,
-    tests: Vec<FlakyEntry>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageNumbers {
-    page_count: u64,
-}
-
+/// An entry of the flaky list, as far as the command needs it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FlakyEntry {
@@ -209,18 +197,6 @@ struct FlakyEntry {
     last_seen_at: Option<Timestamp>,
 }
 
-/// The newest runs of a project, as far as the command needs them.
-#[derive(Debug, Deserialize)]
-struct NewestRuns {
-    runs: Vec<NewestRun>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NewestRun {
-    started_at: Timestamp,
-}
-
 /// The flaky tests of a project, by the server's flaky list.
 fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
     let project = api.project(Some(project))?;
@@ -230,13 +206,17 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
         let answer = api.get(&format!(
             "projects/{project}/flaky?status=flaky&perPage=50&page={page}"
         ))?;
-        let answer = FlakyPage::deserialize(&answer).context("the server's answer is not a flaky list")?;
-        pages = answer.page.page_count;
-        tests.extend(answer.tests);
+        let no_list = "the server's answer is not a flaky list";
+        let listed = answer.get("tests").context(no_list)?;
+        tests.extend(Vec::<FlakyEntry>::deserialize(listed).context(no_list)?);
+        let count = answer.pointer("/page/pageCount").and_then(Value::as_u64);
+        pages = count.context(no_list)?;
     }
     let answer = api.get(&format!("projects/{project}/runs?perPage=10"))?;
-    let newest = NewestRuns::deserialize(&answer).context("the server's answer is not a list of runs")?;
-    let newest = newest.runs.first().map_or(now, |run| run.started_at);
+    let newest = match answer.pointer("/runs/0/startedAt") {
+        Some(at) => Timestamp::deserialize(at).context("the server's answer is not a list of runs")?,
+        None => now,
+    };
     let listed = tests
         .into_iter()
         .filter(|test| is_skipped(VerdictStatus::Flaky, test.failure_streak));

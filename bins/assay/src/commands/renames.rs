@@ -23,8 +23,8 @@ use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::{
-    global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
+    global::{Global, found_none},
+    server_flags::ProjectFlags,
 };
 
 /// Check .assay/renames, by which histories follow renamed tests
@@ -71,7 +71,8 @@ struct CheckArgs {
 Examples:
   assay renames suggest test-results/
   assay renames suggest --days 90 >> .assay/renames
-  assay renames suggest --run 01980000-0000-7000-8000-000000000000")]
+  assay renames suggest --run 01980000-0000-7000-8000-000000000000",
+    mut_arg("project", |flag| flag.requires("run")))]
 struct SuggestArgs {
     /// Reports: files, folders (walked) or patterns such as 'out/**/*.xml'
     #[arg(value_name = "PATH")]
@@ -82,16 +83,11 @@ struct SuggestArgs {
     /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
     #[arg(long, value_name = "ID", conflicts_with = "paths")]
     run: Option<RunId>,
-    /// The project of the run: its id or name
-    #[arg(long, requires = "run")]
-    project: Option<String>,
     /// The checkout of the tested sources; without it the repository of the current folder
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     root: PathBuf,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 /// Runs `assay renames`.
@@ -137,7 +133,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         "ignored": ignored,
     });
     output::print(global.json, &value, || {
-        let lines = output::count(u64::try_from(renames.count()).unwrap_or(u64::MAX), "line");
+        let lines = output::count(renames.count(), "line");
         let notes = problems
             .iter()
             .map(|problem| format!("\n{}: {problem}", RenamesFile::PATH));
@@ -149,10 +145,7 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
             .chain(ignored)
             .collect()
     })?;
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(found_none(&problems))
 }
 
 fn suggest(global: &Global, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
@@ -177,8 +170,7 @@ fn suggest(global: &Global, args: &SuggestArgs) -> anyhow::Result<ExitCode> {
 
 /// The lines for the tests that a stored run reported under another name.
 fn of_run(global: &Global, args: &SuggestArgs, run: RunId) -> anyhow::Result<Vec<Suggestion>> {
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?;
+    let (mut api, project) = args.server.open(global)?;
     let run_path = format!("projects/{project}/runs/{run}");
     let started_at = api.get(&run_path)?;
     let started_at = started_at.pointer("/run/startedAt").and_then(|at| at.as_str());

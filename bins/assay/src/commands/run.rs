@@ -9,13 +9,12 @@ use std::{
 
 use assay_cli_job::gate::{
     judged::JudgedRun,
-    means_failed_tests,
-    policy::{self, CommandStatus, Decision, Rules},
+    policy::{self, Decision, Rules},
     show,
 };
 use assay_cli_local::sources::written::Before;
 use assay_cli_terminal::{message, misuse::Misuse, output, terminal};
-use assay_reports::{Format, SourceFile};
+use assay_reports::SourceFile;
 use clap::Args;
 use serde_json::Value;
 
@@ -124,7 +123,9 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
         ci: &ci,
     });
     let sent = match sender {
-        Some(sender) => send_written(args, &sender, &before).map(|upload| Some((sender, upload))),
+        Some(sender) => {
+            send_written(args, &sender, &before, code_of(status)).map(|upload| Some((sender, upload)))
+        }
         None => Ok(None),
     };
     if let Some(rules) = &rules {
@@ -183,13 +184,11 @@ impl Job<'_> {
                 return ExitCode::from(failing(code));
             }
         };
-        let status = self.status(&judged, upload, code);
-        let mut decision = policy::decide(&judged, rules, Some(status));
+        let mut decision = policy::decide(&judged, rules);
         let first = FirstRun {
             judged,
             files: &upload.files,
             answer: &upload.answer,
-            status,
             took,
         };
         let job = rerun::Job {
@@ -211,21 +210,6 @@ impl Job<'_> {
         record::store(&sender, target, &decision, deadline);
         report_to::report(&sender, run, deadline);
         status_of(args, &decision, code)
-    }
-
-    /// The command's status as the policy reads it.
-    fn status(&self, judged: &JudgedRun, upload: &Upload, code: u8) -> CommandStatus {
-        let format = self.args.flags.report.format.0;
-        let formats: Vec<Format> = upload
-            .files
-            .iter()
-            .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)))
-            .collect();
-        let failed = u64::try_from(judged.failed().count()).unwrap_or(u64::MAX);
-        CommandStatus {
-            code,
-            means_failed_tests: means_failed_tests(code, failed, &formats),
-        }
     }
 }
 
@@ -254,11 +238,17 @@ const fn failing(code: u8) -> u8 {
 
 /// Sends the reports that were written since the look at the files, and prints the answer in words on standard error,
 /// because standard output belongs to the test command. With the gate, only the gate prints JSON.
-fn send_written(args: &RunArgs, sender: &Sender<'_>, before: &Before<'_>) -> anyhow::Result<Upload> {
+fn send_written(
+    args: &RunArgs,
+    sender: &Sender<'_>,
+    before: &Before<'_>,
+    status: u8,
+) -> anyhow::Result<Upload> {
     use std::io::Write as _;
     let global = sender.global;
-    let files = before.read_written(global.progress(), args.flags.report.format.0)?;
-    let answer = sender.send_or_spool(&files, args.gate)?;
+    let mut files = before.read_written(global.progress(), args.flags.report.format.0)?;
+    files.extend(before.missing()?);
+    let answer = sender.send_or_spool(&files, args.gate, Some(status))?;
     if !global.json {
         let words = sender.in_words(&answer);
         writeln!(terminal::err(), "{}", terminal::inert(words.trim_end()))?;

@@ -15,12 +15,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    global::Global,
-    runner_flag,
-    server_flags::{ConnectionFlags, ReadApiFlags},
-    values,
-};
+use crate::{global::Global, runner_flag, server_flags::ProjectFlags, values};
 
 const EXAMPLES: &str = "\
 Every machine gives the same list and the same --total, and gets its own shard. All shards together are the list. The \
@@ -55,9 +50,6 @@ pub(crate) struct SplitArgs {
     /// The runner whose list it is
     #[arg(long, required_unless_present = "write", value_parser = runner_flag::divided())]
     runner: Option<Runner>,
-    /// The project: its id or name; without it the only project of the key
-    #[arg(long)]
-    project: Option<String>,
     /// Only runs that had arrived before this time; by default that of the checked-out commit
     #[arg(long, value_name = "TIME")]
     before: Option<Timestamp>,
@@ -71,9 +63,7 @@ pub(crate) struct SplitArgs {
     #[arg(long)]
     evenly: bool,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 /// The largest list and the largest file of durations.
@@ -141,9 +131,9 @@ fn of_server(global: &Global, args: &SplitArgs) -> anyhow::Result<Value> {
                 .to_owned(),
         )
     })?;
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let answer = api
-        .project(args.project.as_deref())
-        .and_then(|project| api.get(&format!("projects/{project}/timings?before={before}")));
+    let answer = args
+        .server
+        .open(global)
+        .and_then(|(mut api, project)| api.get(&format!("projects/{project}/timings?before={before}")));
     answer.context("the durations cannot be read; `--timings FILE` or `--evenly` on all machines divides without a server")
 }

@@ -106,7 +106,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     if args.check {
         return check(&sender, &files);
     }
-    let answer = sender.send_or_spool(&files, false)?;
+    let answer = sender.send_or_spool(&files, false, None)?;
     output::print(global.json, &answer, || sender.in_words(&answer))?;
     if !flags.dry_run {
         let run = DecisionTarget::of_answer(&answer).map(DecisionTarget::run_id);

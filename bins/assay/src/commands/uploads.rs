@@ -7,11 +7,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{
-    clock,
-    global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
-};
+use crate::{clock, global::Global, server_flags::ProjectFlags};
 
 /// List the reports that a project got over HTTP, the newest first
 ///
@@ -24,16 +20,11 @@ Examples:
   assay uploads --project storefront
   assay uploads --project storefront --json | jq '.uploads[].decision | select(.outcome == \"excused\") | .excused'")]
 pub(crate) struct UploadsArgs {
-    /// The project: its id or name; without it the only one of the key
-    #[arg(long)]
-    project: Option<String>,
     /// How many to list
     #[arg(long, value_name = "N", default_value = "50", value_parser = ["10", "25", "50", "200"])]
     limit: String,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 /// The server's answer, as far as the command needs it.
@@ -44,8 +35,7 @@ struct UploadList {
 
 /// Runs `assay uploads`.
 pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
-    let mut api = args.api.client(global.progress(), &args.connection)?;
-    let project = api.project(args.project.as_deref())?;
+    let (mut api, project) = args.server.open(global)?;
     let answer = api.get(&format!("projects/{project}/uploads?limit={}", args.limit))?;
     let UploadList { uploads } =
         UploadList::deserialize(&answer).context("the server's answer is no list of uploads")?;

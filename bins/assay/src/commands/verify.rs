@@ -16,7 +16,7 @@ use assay_cli_job::{
 use assay_cli_local::sources::{ci, git::git, report_flags::FormatChoice, values as sources};
 use assay_cli_remote::{
     codehost::ReportTo,
-    server::{address::MissingSetting, http, ingest::Server},
+    server::{address::MissingSetting, http, ingest::Server, read_api::path_of_test},
 };
 use assay_cli_terminal::{
     message,
@@ -34,13 +34,8 @@ use assay_reports::ci::CiContext;
 use clap::{Args, builder::TypedValueParser as _};
 
 use crate::{
-    environment, errors,
-    global::Global,
-    repeated::Repeated,
-    runner_flag,
-    server_flags::{ConnectionFlags, ReadApiFlags},
-    upload_flags::server_of,
-    values::rate,
+    environment, errors, global::Global, repeated::Repeated, runner_flag, server_flags::ProjectFlags,
+    upload_flags::server_of, values::rate,
 };
 
 /// Exit statuses.
@@ -80,9 +75,6 @@ pub(crate) struct VerifyArgs {
     /// The test's stored file, if several tests have the name
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
-    /// The project: its id or name
-    #[arg(long)]
-    project: Option<String>,
     /// The time for all runs: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     budget: Duration,
@@ -114,9 +106,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "RUNNER", value_parser = runner_flag::runners())]
     runner: Option<Runner>,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "claim", value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -226,15 +216,10 @@ fn known(
         };
         return Ok((Some(KnownFlake::of_rate(rate)), test, None));
     }
-    let client = args.api.client(global.progress(), &args.connection);
-    let mut api = client.context("only a server or --flake-rate tells how often the test failed before")?;
-    let project = api.project(args.project.as_deref())?;
-    let answer = api.get(&verify::path(
-        &project.to_string(),
-        &args.test,
-        args.file.as_deref(),
-        "fix",
-    ))?;
+    let opened = args.server.open(global);
+    let (mut api, project) =
+        opened.context("only a server or --flake-rate tells how often the test failed before")?;
+    let answer = api.get(&path_of_test(project, &args.test, args.file.as_deref(), "/fix"))?;
     let suite = args.suite.as_deref().or(ci.context.suite.as_deref());
     let (known, test) = KnownFlake::of_answer(&answer, suite, args.flake_rate)?;
     Ok((known, test, Some(project)))
@@ -255,8 +240,8 @@ impl Destination {
         project: Option<ProjectId>,
     ) -> anyhow::Result<Self> {
         let url = environment::variable("ASSAY_INGEST_URL");
-        let server = server_of(url.as_deref(), None, &args.connection)?;
-        let mut backoff = Backoff::until(args.connection.deadline());
+        let server = server_of(url.as_deref(), None, &args.server.connection)?;
+        let mut backoff = Backoff::until(args.server.connection.deadline());
         let key = retry::until_expired(global.progress(), &mut backoff, "no answer yet", || server.key())?;
         let of_key = key.pointer("/project/id").and_then(serde_json::Value::as_str);
         if project.is_some_and(|project| of_key != Some(&project.to_string())) {
@@ -306,7 +291,7 @@ impl Destination {
             rate_before,
             check: verified.map(|verified| verified.check),
         };
-        let deadline = args.connection.deadline();
+        let deadline = args.server.connection.deadline();
         let mut backoff = Backoff::until(deadline);
         let sent = retry::until_expired(
             global.progress(),

@@ -36,7 +36,7 @@ impl StoredRunFlags {
         connection: &ConnectionFlags,
     ) -> anyhow::Result<JudgedRun> {
         let mut api = self.api.client(progress, connection)?;
-        let project = api.project(project)?;
+        let project = api.project_of_run(project, run)?;
         let answer = api.get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
         ))?;

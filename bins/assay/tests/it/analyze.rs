@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, stderr_text};
+use assay_testkit::{Cli, assert_contains, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -276,11 +276,9 @@ fn runs_without_a_branch_are_on_the_stable_one_where_others_name_one() {
     let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(verdict_on_red(&analysis), "broken");
     assert_eq!(analysis["runsAssumedStable"], 11);
-    assert!(
-        stderr_text(&output)
-            .contains("11 of 12 runs name no branch and are judged as on the stable branch \"main\""),
-        "{}",
-        stderr_text(&output)
+    assert_contains(
+        &stderr_text(&output),
+        "11 of 12 runs name no branch and are judged as on the stable branch \"main\"",
     );
     let page = cli().run(&["analyze", &file, "--output", "html"]);
     assert!(String::from_utf8_lossy(&page.stdout).contains("11 runs without a branch judged as on it."));

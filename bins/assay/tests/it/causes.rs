@@ -1,6 +1,6 @@
 //! `assay analyze --causes`.
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, assert_contains};
 use serde_json::{Value, json};
 
 /// The command line with the address of a missing database.
@@ -135,7 +135,7 @@ fn a_run_is_a_table_that_fits_eighty_columns() {
     let unknown = cli().run(&["analyze", &path, "--causes", "run-99.json"]);
     assert_eq!(unknown.status.code(), Some(1));
     let stderr = String::from_utf8(unknown.stderr).unwrap();
-    assert!(stderr.contains("no run is called \"run-99.json\""), "{stderr}");
+    assert_contains(&stderr, "no run is called \"run-99.json\"");
     let whole = cli().run(&["analyze", &path, "--causes", "hindsight"]);
     assert_eq!(whole.status.code(), Some(2), "a whole window is no table");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_testkit::stderr_text;
+use assay_testkit::{assert_contains, stderr_text};
 
 use crate::{
     receiver::{Receiver, stored},
@@ -60,11 +60,7 @@ fn a_flag_that_excludes_one_of_the_file_wins_too_and_a_folder_below_has_the_same
     assert_eq!(receiver.requests()[0].field("dryRun").as_deref(), Some("true"));
 
     let refused = job.run(&["split", "--total", "2"]);
-    assert!(
-        stderr_text(&refused).contains("--index"),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), "--index");
 }
 
 #[test]
@@ -109,7 +105,7 @@ fn a_wrong_entry_is_wrong_usage_and_the_message_has_its_line_and_what_to_do() {
             };
             let stderr = stderr_text(&output);
             assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-            assert!(stderr.contains(".assay/config.toml, line 3: "), "{stderr}");
+            assert_contains(&stderr, ".assay/config.toml, line 3: ");
             assert!(stderr.contains(problem), "{line}: {stderr}");
             assert!(!job.folder.path().join("started").exists(), "{line}");
             assert!(job.run(&[command, "--help-all"]).status.success(), "{line}");

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{Cli, ServedWorld, stderr_text};
+use assay_testkit::{Cli, ServedWorld, assert_contains, stderr_text};
 use serde_json::Value;
 
 /// A repository of commits that are tagged c1, c2 … Those from `broken` on have a file of that name.
@@ -73,7 +73,7 @@ fn the_broken_commit_is_found_in_a_worktree_although_the_test_flakes() {
     assert_eq!(String::from_utf8(list.stdout).unwrap().lines().count(), 1);
     let text = culprit(folder.path(), &fixed[1..]);
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("Commit 13 broke the test"), "{text}");
+    assert_contains(&text, "Commit 13 broke the test");
 }
 
 #[test]

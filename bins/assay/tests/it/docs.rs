@@ -15,7 +15,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use assay_testkit::{Cli, TestDatabase, free_address, program, stderr_text};
+use assay_testkit::{Cli, TestDatabase, assert_contains, free_address, program, stderr_text};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -314,7 +314,7 @@ kill $!
     let commits = database.text(query).unwrap_or_default();
     assert!(commits.starts_with("c0ffee11 c0ffee10 c0ffee09"), "{commits}");
     let page = fs::read_to_string(folder.path().join("mine.html")).unwrap();
-    assert!(page.contains("1 test fails on main"), "{page}");
+    assert_contains(&page, "1 test fails on main");
     assert!(fs::metadata(folder.path().join("storefront.html")).unwrap().len() > 10_000);
 }
 
@@ -331,9 +331,9 @@ sed -n 's/^  export/export/p' demo.txt > exports.sh
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&format!("{demo}{script}")), folder.path(), &database);
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        printed.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""),
-        "{printed}"
+    assert_contains(
+        &printed,
+        "\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\"",
     );
     assert!(fs::metadata(folder.path().join("report.html")).unwrap().len() > 1_000);
 }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{ServedWorld, program, stderr_text, text};
+use assay_testkit::{ServedWorld, assert_contains, program, stderr_text, text};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -94,11 +94,7 @@ fn the_gate_honours_an_excuse_for_its_error_until_its_day() {
     write(checkout, &fingerprint, "'2026-12-20'");
     let broken = assay(checkout, &["gate", "report.json", "--history", &history]);
     assert_eq!(broken.status.code(), Some(2), "{}", stderr_text(&broken));
-    assert!(
-        stderr_text(&broken).contains("excused.toml, line 7"),
-        "{}",
-        stderr_text(&broken)
-    );
+    assert_contains(&stderr_text(&broken), "excused.toml, line 7");
 }
 
 #[test]
@@ -151,9 +147,5 @@ fn entries_for_a_stored_run_can_be_pasted_into_the_file() {
     fs::write(checkout.path().join(".assay/excused.toml"), propose(&[]).stdout).unwrap();
     let checked = assay(checkout.path(), &["excuse", "check"]);
     assert_eq!(checked.status.code(), Some(2));
-    assert!(
-        stderr_text(&checked).contains("owner is empty"),
-        "{}",
-        stderr_text(&checked)
-    );
+    assert_contains(&stderr_text(&checked), "owner is empty");
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use assay_testkit::{Cli, closed_pipe, stderr_text};
+use assay_testkit::{Cli, assert_contains, closed_pipe, stderr_text};
 use serde_json::Value;
 
 use crate::causes::{ctrf, folder};
@@ -169,10 +169,9 @@ fn a_test_in_a_changed_file_with_a_name_that_git_quotes_is_not_excused() {
     long.set_len((16 << 20) + 1).unwrap();
     let output = gate("long");
     assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("--changed long: the list is longer than 16 MiB"),
-        "{}",
-        stderr_text(&output)
+    assert_contains(
+        &stderr_text(&output),
+        "--changed long: the list is longer than 16 MiB",
     );
 }
 
@@ -183,9 +182,5 @@ fn a_report_that_is_only_judged_is_not_reported_to_a_code_host() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("--report-to needs --run"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "--report-to needs --run");
 }

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Server, World, stderr_text, text};
+use assay_testkit::{Server, World, assert_contains, stderr_text, text};
 use serde_json::Value;
 
 use crate::junit;
@@ -76,11 +76,7 @@ fn a_run_is_stored_after_success_and_failure_of_the_command() {
             "run", "--report", "r.xml", "--branch", "main", "--", "sh", "-c", &script,
         ]);
         assert_eq!(output.status.code(), Some(code), "{}", stderr_text(&output));
-        assert!(
-            stderr_text(&output).contains("of \"web\""),
-            "{}",
-            stderr_text(&output)
-        );
+        assert_contains(&stderr_text(&output), "of \"web\"");
     }
     assert_eq!(site.runs(), 2);
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use assay_testkit::{program, stderr_text};
+use assay_testkit::{assert_contains, program, stderr_text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -85,11 +85,7 @@ fn a_missing_file_and_a_line_that_is_no_rule_fail_the_check() {
     let folder = repository(&[("a.ts", "")]);
     let missing = check(&folder, &[]);
     assert_eq!(missing.status.code(), Some(1));
-    assert!(
-        stderr_text(&missing).contains(".assay/owners, .github/CODEOWNERS"),
-        "{}",
-        stderr_text(&missing)
-    );
+    assert_contains(&stderr_text(&missing), ".assay/owners, .github/CODEOWNERS");
     fs::create_dir(folder.path().join(".assay")).unwrap();
     fs::write(folder.path().join("CODEOWNERS"), "* @all\n").unwrap();
     assert_eq!(check(&folder, &[]).status.code(), Some(0));

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Output};
 
-use assay_testkit::{Cli, ServedWorld, stderr_text};
+use assay_testkit::{Cli, ServedWorld, assert_contains, stderr_text};
 use serde_json::Value;
 
 fn cli() -> Cli {
@@ -67,12 +67,12 @@ fn only_flaky_tests_are_listed_and_missing_names_are_reported() {
         "not ((binary_id(=shop::cart) & test(=tests::even)) | (binary_id(=shop::cart) & test(=tests::odd)))\n"
     );
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("not listed: alone"), "{stderr}");
+    assert_contains(&stderr, "not listed: alone");
 
     let output = quarantine(&history, &["--format", "txt", "--max", "1"]);
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("2 of 3 flaky tests are not listed"), "{stderr}");
+    assert_contains(&stderr, "2 of 3 flaky tests are not listed");
 
     let json: Value = serde_json::from_str(&list(&history, &["--format", "nextest", "--json"])).unwrap();
     assert_eq!(json["tests"].as_array().unwrap().len(), 2, "{json}");
@@ -147,19 +147,11 @@ fn a_server_lists_the_flaky_tests_to_a_read_key() {
 
     let other = asks(&world.key, &["--project", "wbe"]);
     assert_eq!(other.status.code(), Some(1));
-    assert!(
-        stderr_text(&other).contains("has no project \"wbe\""),
-        "{}",
-        stderr_text(&other)
-    );
+    assert_contains(&stderr_text(&other), "has no project \"wbe\"");
     let foreign = asks("svc_ro_00000000000000000000000000000000", &["--project", "web"]);
     assert_eq!(foreign.status.code(), Some(1));
-    assert!(stderr_text(&foreign).contains("401"), "{}", stderr_text(&foreign));
+    assert_contains(&stderr_text(&foreign), "401");
     let missing = cli().run(&["quarantine", "--project", "web", "--format", "json"]);
     assert_eq!(missing.status.code(), Some(2));
-    assert!(
-        stderr_text(&missing).contains("ASSAY_API_URL"),
-        "{}",
-        stderr_text(&missing)
-    );
+    assert_contains(&stderr_text(&missing), "ASSAY_API_URL");
 }

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::{program, stderr_text};
+use assay_testkit::{assert_contains, program, stderr_text};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -87,11 +87,7 @@ fn lines_that_are_left_out_or_ignored_are_printed() {
     git(&folder, "git init --quiet .");
     let missing = renames(&folder, &["check"]);
     assert_eq!(missing.status.code(), Some(1));
-    assert!(
-        stderr_text(&missing).contains("has no .assay/renames"),
-        "{}",
-        stderr_text(&missing)
-    );
+    assert_contains(&stderr_text(&missing), "has no .assay/renames");
     let lines =
         "2026-11-20 test a > pays -> a > pays by card\n2026-11-21 test a -> b\n2026-11-22 test b -> a\n";
     write(&folder, ".assay/renames", lines);
@@ -105,7 +101,7 @@ fn lines_that_are_left_out_or_ignored_are_printed() {
     let ignored = printed["ignored"][0].as_str().unwrap();
     assert!(ignored.starts_with("line 1 is ignored for this run"), "{ignored}");
     let words = output_text(&renames(&folder, &["check", "junit.xml"]));
-    assert!(words.contains(".assay/renames: line 2: leads back to"), "{words}");
+    assert_contains(&words, ".assay/renames: line 2: leads back to");
 }
 
 #[test]

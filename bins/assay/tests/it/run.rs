@@ -13,7 +13,7 @@ use crate::{
     receiver::{Receiver, Reply, error, reply, stored},
     upload::Job,
 };
-use assay_testkit::{closed_pipe, started_by, stderr_text, wait_until};
+use assay_testkit::{assert_contains, closed_pipe, started_by, stderr_text, wait_until};
 use serde_json::{Value, json};
 
 /// A shell command that writes a report.
@@ -69,7 +69,7 @@ fn without_a_named_report_the_new_one_in_the_first_usual_place_is_sent() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr_text(&output));
     assert_eq!(names(&receiver), ["test-results/a.xml"]);
     let found = "assay: found the report test-results/a.xml; --report names another one";
-    assert!(stderr_text(&output).contains(found), "{}", stderr_text(&output));
+    assert_contains(&stderr_text(&output), found);
 
     let none = job.run(&["run", "--", "true"]);
     assert_eq!(none.status.code(), Some(1));
@@ -143,11 +143,7 @@ fn the_program_exits_with_the_commands_status() {
     assert_eq!(receiver.requests().len(), 4, "a failed run is sent as well");
     let absent = job.run(&["run", "--report", "r.xml", "--", "no-such-program"]);
     assert_eq!(absent.status.code(), Some(127));
-    assert!(
-        stderr_text(&absent).contains("no-such-program"),
-        "{}",
-        stderr_text(&absent)
-    );
+    assert_contains(&stderr_text(&absent), "no-such-program");
     assert_eq!(
         job.run(&["run", "--report", "r.xml", "--", "./out"])
             .status
@@ -164,11 +160,7 @@ fn a_failed_upload_exits_with_1_unless_the_command_failed() {
     let run = |flags: &[&str], script: &str| {
         let script = write_report_then("r.xml", script);
         let output = job.run(&[&["run", "--report", "r.xml"], flags, &["--", "sh", "-c", &script]].concat());
-        assert!(
-            stderr_text(&output).contains("sharding_differs"),
-            "{}",
-            stderr_text(&output)
-        );
+        assert_contains(&stderr_text(&output), "sharding_differs");
         output.status.code()
     };
     assert_eq!(run(&[], "exit 0"), Some(1));
@@ -183,18 +175,13 @@ fn a_command_without_a_report_is_not_a_success() {
     let job = Job::new(&receiver.url);
     let old = job.run(&["run", "--report", "out/*.xml", "--", "true"]);
     assert_eq!(old.status.code(), Some(1));
-    assert!(
-        stderr_text(&old).contains("of out/*.xml there is only one file from before the start"),
-        "{}",
-        stderr_text(&old)
+    assert_contains(
+        &stderr_text(&old),
+        "of out/*.xml there is only one file from before the start",
     );
     let none = job.run(&["run", "--report", "absent/*.xml", "--", "sh", "-c", "exit 2"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(
-        stderr_text(&none).contains("no file matches absent/*.xml"),
-        "{}",
-        stderr_text(&none)
-    );
+    assert_contains(&stderr_text(&none), "no file matches absent/*.xml");
     assert!(receiver.requests().is_empty());
 }
 
@@ -334,7 +321,7 @@ fn the_command_uses_the_terminal_directly() {
     session.until("a terminal got forty-two");
     let (status, shown) = session.end();
     assert!(status.success(), "{shown}");
-    assert!(shown.contains("2 became flaky"), "{shown}");
+    assert_contains(&shown, "2 became flaky");
 }
 
 #[test]

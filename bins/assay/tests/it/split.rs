@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command, process::Output};
 
-use assay_testkit::{Cli, ServedWorld, rfc3339, stderr_text};
+use assay_testkit::{Cli, ServedWorld, assert_contains, rfc3339, stderr_text};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -76,11 +76,7 @@ fn shards_take_equally_long_and_together_are_the_list() {
 
     let third = split(&world, &["--index", "5", "--total", "5"]);
     assert!(listed(&third).is_empty());
-    assert!(
-        stderr_text(&third).contains("has no tests"),
-        "{}",
-        stderr_text(&third)
-    );
+    assert_contains(&stderr_text(&third), "has no tests");
 }
 
 #[test]
@@ -101,11 +97,7 @@ fn durations_can_be_written_for_machines_without_a_server() {
     assert_eq!(listed(&offline(&["--evenly"])).len(), 2);
     let refused = offline(&["--before", "2026-11-20T18:00:00Z"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        stderr_text(&refused).contains("--evenly"),
-        "{}",
-        stderr_text(&refused)
-    );
+    assert_contains(&stderr_text(&refused), "--evenly");
     assert!(refused.stdout.is_empty());
 }
 
@@ -133,11 +125,7 @@ fn the_checked_out_commit_gives_the_moment_that_shards_share() {
     };
     let outside = split();
     assert_eq!(outside.status.code(), Some(2));
-    assert!(
-        stderr_text(&outside).contains("--before"),
-        "{}",
-        stderr_text(&outside)
-    );
+    assert_contains(&stderr_text(&outside), "--before");
 
     git(&["init", "--quiet"], "");
     let before_all_reports = rfc3339(OffsetDateTime::now_utc() - Duration::days(1));
@@ -147,11 +135,7 @@ fn the_checked_out_commit_gives_the_moment_that_shards_share() {
     );
     let old = split();
     assert_eq!(listed(&old).len(), 2);
-    assert!(
-        stderr_text(&old).contains("No duration is known"),
-        "{}",
-        stderr_text(&old)
-    );
+    assert_contains(&stderr_text(&old), "No duration is known");
 
     let after = rfc3339(OffsetDateTime::now_utc() + Duration::minutes(1));
     git(
@@ -174,10 +158,6 @@ fn wrong_usage_is_named() {
     ] {
         let refused = split(&world, arguments);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
-        assert!(
-            stderr_text(&refused).contains(reason),
-            "{}",
-            stderr_text(&refused)
-        );
+        assert_contains(&stderr_text(&refused), reason);
     }
 }

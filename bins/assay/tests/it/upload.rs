@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Cli, stderr_text};
+use assay_testkit::{Cli, assert_contains, stderr_text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -205,11 +205,7 @@ fn a_transient_error_is_retried() {
             "{first:?}: {}",
             stderr_text(&output)
         );
-        assert!(
-            stderr_text(&output).contains("trying again in 1 s"),
-            "{}",
-            stderr_text(&output)
-        );
+        assert_contains(&stderr_text(&output), "trying again in 1 s");
         let requests = receiver.requests();
         assert_eq!(requests.len(), 2, "{first:?}");
         assert_eq!(requests[0].body, requests[1].body);
@@ -352,11 +348,7 @@ fn an_unreachable_server_exits_with_1_and_best_effort_makes_it_a_warning() {
     );
     // The command waits at least half a second before the second attempt.
     let retried = job.run(&["upload", "out", "--retry-for", "2s"]);
-    assert!(
-        stderr_text(&retried).contains("not sent yet"),
-        "{}",
-        stderr_text(&retried)
-    );
+    assert_contains(&stderr_text(&retried), "not sent yet");
 }
 
 #[test]
@@ -478,10 +470,9 @@ fn wrong_usage_exits_with_2_and_sends_no_request() {
     let mut command = job.command(&["upload", "--best-effort", "out"]);
     let fork = command.env("ASSAY_INGEST_KEY", "").output().unwrap();
     assert_eq!(fork.status.code(), Some(0));
-    assert!(
-        stderr_text(&fork).contains("warning: nothing was stored: ASSAY_INGEST_KEY is not set"),
-        "{}",
-        stderr_text(&fork)
+    assert_contains(
+        &stderr_text(&fork),
+        "warning: nothing was stored: ASSAY_INGEST_KEY is not set",
     );
     assert!(receiver.requests().is_empty());
 }
@@ -657,7 +648,7 @@ fn a_server_with_the_certificate_of_an_authority_is_named_with_the_next_step() {
     let message = stderr_text(&refused);
     assert_eq!(refused.status.code(), Some(1), "{message}");
     for words in ["CA:TRUE", "basicConstraints=critical,CA:FALSE"] {
-        assert!(message.contains(words), "{message}");
+        assert_contains(&message, words);
     }
     assert!(!message.contains("add the authority"), "{message}");
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Output};
 
-use assay_testkit::stderr_text;
+use assay_testkit::{assert_contains, stderr_text};
 use serde_json::Value;
 
 use crate::{
@@ -46,10 +46,9 @@ fn unsent_reports_wait_in_the_spool_and_go_first() {
     for number in ["1", "2"] {
         let output = upload_once(&job, number);
         assert_eq!(output.status.code(), Some(1));
-        assert!(
-            stderr_text(&output).contains("the next `assay upload --spool kept` sends it"),
-            "{}",
-            stderr_text(&output)
+        assert_contains(
+            &stderr_text(&output),
+            "the next `assay upload --spool kept` sends it",
         );
     }
     assert_eq!(spooled(&job, "kept", "upload"), 2);
@@ -91,11 +90,7 @@ fn a_spool_that_cannot_be_created_is_an_error_and_no_report_is_sent() {
     let output = job.run(&["upload", "--spool", "file/kept", "out"]);
     assert_eq!(output.status.code(), Some(1));
     let expected = "assay: nothing was stored: --spool file/kept: ";
-    assert!(
-        stderr_text(&output).contains(expected),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), expected);
     assert_eq!(receiver.requests().len(), 0);
 }
 
@@ -110,11 +105,7 @@ fn a_refused_upload_is_not_kept_and_does_not_block_the_spool() {
     };
     let output = job.run(&["upload", "--spool", "kept", "out"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("an earlier upload was refused"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "an earlier upload was refused");
     assert_eq!(
         (spooled(&job, "kept", "upload"), spooled(&job, "kept", "refused")),
         (0, 1)

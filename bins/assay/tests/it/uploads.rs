@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use assay_testkit::{ServedWorld, program, stderr_text, text};
+use assay_testkit::{ServedWorld, assert_contains, program, stderr_text, text};
 use serde_json::Value;
 
 const REPORT: &str = r#"<testsuite><testcase classname="cart" name="adds" time="0.1"/></testsuite>"#;
@@ -46,7 +46,7 @@ fn a_read_key_lists_uploads_by_the_names_of_their_keys_and_no_part_of_them() {
     assert_eq!(fields("effect"), ["added", "added"]);
     let shown = uploads(&world, &world.key, &["--limit", "10"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("CI of web"), "{shown}");
+    assert_contains(&shown, "CI of web");
     for key in keys {
         let beginning: String = key.chars().take(12).collect();
         let all = format!("{listed}{shown}");
@@ -55,9 +55,5 @@ fn a_read_key_lists_uploads_by_the_names_of_their_keys_and_no_part_of_them() {
 
     let wrong = uploads(&world, &world.key, &["--project", "other"]);
     assert_eq!(wrong.status.code(), Some(1));
-    assert!(
-        stderr_text(&wrong).contains("has no project"),
-        "{}",
-        stderr_text(&wrong)
-    );
+    assert_contains(&stderr_text(&wrong), "has no project");
 }

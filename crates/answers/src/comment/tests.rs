@@ -263,6 +263,8 @@ fn compose(results: &CommitResults, error: &FailedError) -> Comment {
         })
         .collect();
     let text = Text {
+        absent_suites: &[],
+        stable_branch: "main",
         ejection: None,
         results,
         changes: &changes_of(&results.project.name),

@@ -17,6 +17,7 @@ use crate::{
     ejection::Ejection,
     links::{self, PublicPages},
     markdown::{code, fenced, one_line},
+    numbers::short,
     prompt::{self, Place},
 };
 
@@ -31,6 +32,8 @@ const MOST_INCOMPLETE: usize = 10;
 
 /// Everything that the comment says.
 pub(super) struct Text<'a> {
+    pub(super) absent_suites: &'a [String],
+    pub(super) stable_branch: &'a str,
     pub(super) ejection: Option<&'a Ejection>,
     pub(super) results: &'a CommitResults,
     pub(super) changes: &'a [RunChanges],
@@ -123,9 +126,11 @@ impl Text<'_> {
         if results.on_stable {
             return format!("{failed} on {short}");
         }
+        let none_of_them = format!("this change most probably broke none of them ({percent} %)");
         match results.gate.action {
-            Action::Pass => {
-                format!("{failed} on {short}; this change most probably broke none of them ({percent} %)")
+            Action::Pass => format!("{failed} on {short}; {none_of_them}"),
+            Action::Rerun if results.gate.only_lacks_results() => {
+                format!("{failed} on {short}; {none_of_them}, but a run may lack results")
             }
             Action::Rerun => {
                 format!("{failed} on {short}; this change may have broken some ({percent} %): run it again")
@@ -213,7 +218,7 @@ impl Text<'_> {
             .into_iter()
             .flatten();
         let lines = lines.chain(self.changed());
-        for line in lines.chain(self.incomplete()) {
+        for line in lines.chain(self.incomplete()).chain(self.absent()) {
             let _ = write!(end, "\n{line}\n");
         }
         if let Some(url) = self.url() {
@@ -309,10 +314,7 @@ impl Text<'_> {
         let bases = self.changes.iter().filter_map(|changes| changes.base.as_ref());
         let revisions: BTreeSet<Option<&str>> = bases.map(|base| base.revision.as_deref()).collect();
         match revisions.into_iter().collect::<Vec<_>>().as_slice() {
-            [Some(revision)] => {
-                let short: String = revision.chars().take(8).collect();
-                format!("the stable branch at {}", code(&short))
-            }
+            [Some(revision)] => format!("the stable branch at {}", code(&short(revision))),
             _ => "the stable branch".to_owned(),
         }
     }
@@ -333,6 +335,15 @@ impl Text<'_> {
                 code(reason)
             )
         })
+    }
+
+    /// The suites that have no run.
+    fn absent(&self) -> Option<String> {
+        let names = named(self.absent_suites.iter().map(|suite| code(suite)))?;
+        let stable = code(self.stable_branch);
+        Some(format!(
+            "No run so far, which the newest commit of {stable} has: {names}."
+        ))
     }
 
     /// The prompt for the failure that this change most probably caused.

@@ -23,7 +23,8 @@ pub const BLOCKS_FROM: f64 = 0.9;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Gate {
-    /// `pass` below 0.05, `block` from 0.9 on, else `rerun`.
+    /// `pass` below 0.05, `block` from 0.9 on, else `rerun`. A run that may lack results, or that has an error outside of
+    /// its tests, does not pass: it is at least `rerun`.
     pub action: Action,
     /// P(this branch broke at least one of the failed tests).
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
@@ -63,7 +64,7 @@ impl ByCause {
         ]
     }
 
-    const fn add(&mut self, cause: Cause) {
+    const fn add(&mut self, cause: Cause, tests: u32) {
         let count = match cause {
             Cause::Flake => &mut self.flake,
             Cause::Environment => &mut self.environment,
@@ -72,7 +73,7 @@ impl ByCause {
             Cause::ThisChange => &mut self.this_change,
             Cause::Unclear => &mut self.unclear,
         };
-        *count += 1;
+        *count += tests;
     }
 }
 
@@ -82,7 +83,7 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let worst = worst_of_tests(causes);
     let mut by_cause = ByCause::default();
     for failure in worst.values() {
-        by_cause.add(cause(failure));
+        by_cause.add(cause(failure), 1);
     }
     Gate::of(any_mine(worst.values().map(mine_of)), by_cause)
 }
@@ -163,6 +164,21 @@ pub const fn whose(mine: f64, action: Action) -> &'static str {
 }
 
 impl Gate {
+    /// The gate of a run that may lack results for this reason, if it has one.
+    #[must_use]
+    pub fn of_incomplete(self, incomplete: Option<&str>) -> Self {
+        let action = match (self.action, incomplete) {
+            (Action::Pass, Some(_)) => Action::Rerun,
+            (action, _) => action,
+        };
+        Self { action, ..self }
+    }
+
+    /// Whether only missing results, or an error outside of tests, speak against the run.
+    pub fn only_lacks_results(&self) -> bool {
+        self.action == Action::Rerun && self.mine < PASSES_BELOW
+    }
+
     /// The gate of a run with this probability that its branch broke any of the failed tests.
     fn of(mine: f64, by_cause: ByCause) -> Self {
         let mine = mine.clamp(0.0, 1.0);
@@ -178,16 +194,15 @@ impl Gate {
 pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     let mut by_cause = ByCause::default();
     let mut not_mine = 1.0;
+    let mut incomplete = None;
     for gate in gates {
         not_mine *= 1.0 - gate.mine;
-        by_cause.flake += gate.by_cause.flake;
-        by_cause.environment += gate.by_cause.environment;
-        by_cause.broken_before += gate.by_cause.broken_before;
-        by_cause.earlier_on_branch += gate.by_cause.earlier_on_branch;
-        by_cause.this_change += gate.by_cause.this_change;
-        by_cause.unclear += gate.by_cause.unclear;
+        incomplete = incomplete.or(gate.only_lacks_results().then_some(""));
+        for (cause, tests) in gate.by_cause.counts() {
+            by_cause.add(cause, tests);
+        }
     }
-    Gate::of(1.0 - not_mine, by_cause)
+    Gate::of(1.0 - not_mine, by_cause).of_incomplete(incomplete)
 }
 
 /// The action for this probability of a breakage by the branch.
@@ -213,22 +228,14 @@ pub fn cause(failure: &FailureCause) -> Cause {
 
 /// The two largest probabilities, the largest first.
 pub(super) fn two_likeliest(of: &Probabilities) -> [(Cause, f64); 2] {
-    let mut first = (Cause::Flake, of.flake);
-    let mut second = (Cause::Environment, of.environment);
-    if second.1 > first.1 {
-        std::mem::swap(&mut first, &mut second);
-    }
-    for other in [
+    let mut causes = [
+        (Cause::Flake, of.flake),
+        (Cause::Environment, of.environment),
         (Cause::BrokenBefore, of.broken_before),
         (Cause::EarlierOnBranch, of.earlier_on_branch),
         (Cause::ThisChange, of.this_change),
-    ] {
-        if other.1 > first.1 {
-            second = first;
-            first = other;
-        } else if other.1 > second.1 {
-            second = other;
-        }
-    }
+    ];
+    causes.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    let [first, second, ..] = causes;
     [first, second]
 }

@@ -77,7 +77,7 @@ pub fn joined_failures(
             .iter()
             .map(|(run, failures)| JoinedRun {
                 run: run.clone(),
-                gate: gate(failures.causes()),
+                gate: gate(failures.causes()).of_incomplete(run.incomplete.as_deref()),
                 on_stable: failures.causes().any(|cause| cause.facts.on_stable),
             })
             .collect();
@@ -102,9 +102,10 @@ pub fn joined_failures(
                 .then_with(|| left.name.cmp(&right.name))
                 .then_with(|| left_run.cmp(right_run))
         });
-        let (page, on_page) = page_of(&listed, page);
+        let page = Page::of_size(page.0, page.1, count(listed.len()));
+        let on_page: Vec<(usize, &JudgedFailure)> = page.part(listed).collect();
         let actions = Actions::of(explained.iter().map(|(_, failures)| failures.causes()));
-        let mut failures = entries(snapshot, &explained, on_page)?;
+        let mut failures = entries(snapshot, &explained, &on_page)?;
         for (_, failure) in &mut failures {
             failure.action = actions.of_failure(failure.mine);
         }
@@ -116,17 +117,6 @@ pub fn joined_failures(
             failures,
         })
     })
-}
-
-fn page_of<'a, 'b>(
-    listed: &'b [(usize, &'a JudgedFailure)],
-    (page, per_page): (u64, u32),
-) -> (Page, &'b [(usize, &'a JudgedFailure)]) {
-    let page = Page::of_size(page, per_page, count(listed.len()));
-    let from = usize::try_from(page.offset()).map_or(listed.len(), |from| from.min(listed.len()));
-    let length = usize::try_from(page.per_page).unwrap_or(usize::MAX);
-    let to = from.saturating_add(length).min(listed.len());
-    (page, listed.get(from..to).unwrap_or_default())
 }
 
 /// The entries of the failures in their order, with one read for each run.

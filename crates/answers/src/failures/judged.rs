@@ -18,7 +18,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 
 use super::{Actions, ExplainedFailure, own_new_tests, runs_elsewhere};
-use crate::owners;
+use crate::{numbers::count, owners};
 
 /// The runs of a window with this run, and whether it was added because it counts in no verdict or its
 /// pack is damaged.
@@ -113,11 +113,8 @@ impl UnpagedFailures {
         selected: &[&JudgedFailure],
         (page, per_page): (u64, u32),
     ) -> Result<(Page, Vec<ExplainedFailure>), StoreError> {
-        let total = u64::try_from(selected.len()).unwrap_or(u64::MAX);
-        let page = Page::of_size(page, per_page, total);
-        let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
-        let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
-        let on_page = || selected.iter().skip(offset).take(per_page);
+        let page = Page::of_size(page, per_page, count(selected.len()));
+        let on_page = || page.part(selected);
         let tests: Vec<TestOrdinal> = on_page().map(|failure| failure.cause.test).collect();
         let facts = snapshot.stored_facts(&tests)?;
         let mut owners = self.owners.lookup();

@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::{
     Actions, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before,
-    own_new_tests,
+    own_new_tests, texts,
 };
 use crate::{changes::ChangedTests, owners};
 
@@ -199,10 +199,11 @@ impl<'r> Overlay<'r> {
             ))
         });
         let failures = failures.collect();
+        let incomplete = self.recording.why_incomplete(self.recognised.left_failed);
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,
-            gate,
-            incomplete: self.recording.why_incomplete(self.recognised.left_failed),
+            gate: gate.of_incomplete(incomplete.as_deref()),
+            incomplete,
             total,
             failures,
             new_tests: self.new_tests(),
@@ -264,24 +265,12 @@ impl<'r> Overlay<'r> {
             .filter(|test| stored.contains(test))
             .collect();
         let mut errors = snapshot.window_errors(self.number, &known_tests, self.window.0, self.window.1)?;
-        let index_of_run: HashMap<i32, usize> = self
-            .history
-            .runs
-            .iter()
-            .enumerate()
-            .map(|(index, observed)| (observed.run.number, index))
-            .collect();
-        let mut texts = ErrorTexts::new();
-        for (test, text) in &text_of_test {
-            texts.insert(self.index, *test, *text);
+        count_tests(&mut errors, text_of_test.clone());
+        errors.failures.retain(|(run, ..)| *run != self.number);
+        let mut texts = texts(&self.history, &errors);
+        for (test, text) in text_of_test {
+            texts.insert(self.index, test, text);
         }
-        for (run_number, test, text) in &errors.failures {
-            if let Some(index) = index_of_run.get(run_number).filter(|index| **index != self.index) {
-                texts.insert(*index, *test, *text);
-            }
-        }
-        count_tests(&mut errors, text_of_test);
-        texts.set_window(errors.tests);
         Ok((texts, names))
     }
 }

@@ -10,14 +10,14 @@ use assay_flakiness::{
 };
 use serde::Serialize;
 
+use crate::numbers::short;
+
 /// A commit is exonerated from this probability on.
 const CERTAIN: f64 = 0.95;
 /// P(a breakage shows at its first revision). Some broken code fails only sometimes, and then a later revision looks guilty.
 const SHOWS_AT_ONCE: f64 = 0.97;
 /// A suspect is named in the sentence from this probability on.
 const LIKELY: f64 = 0.5;
-/// Characters of a revision in a sentence.
-const REVISION_CHARS: usize = 8;
 
 /// Whether to revert a commit, by the runs since the test last passed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,7 +78,8 @@ impl RevertAdvice {
             NextStep::Run { commit, .. } | NextStep::Found(commit) => commit,
             NextStep::NotBroken | NextStep::Stuck => here,
         };
-        let red_before: f64 = shares.iter().take(here).sum();
+        // The sum of no number is -0.
+        let red_before = shares.iter().take(here).fold(0.0, |sum, share| sum + share);
         Some(Self {
             action: if red_before >= CERTAIN {
                 RevertAction::Keep
@@ -96,7 +97,6 @@ impl RevertAdvice {
 
     /// The advice on the page of a run of this commit.
     pub fn sentence(&self) -> String {
-        let short = |revision: &str| revision.chars().take(REVISION_CHARS).collect::<String>();
         let percent = |probability: f64| (probability * 100.0).round();
         let advice = match self.action {
             RevertAction::Keep => format!(

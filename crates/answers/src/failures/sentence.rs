@@ -10,13 +10,12 @@ use assay_flakiness::{CauseFacts, FailureCause};
 
 use self::elsewhere::Elsewhere;
 use super::gate;
+use crate::numbers::short;
 
 /// The runs before, from which on a habit shows.
 const WARM_UPS: u32 = 3;
 /// The fewest tests of which all fail at first by no chance.
 const TOGETHER: usize = 3;
-/// Characters of a revision in a sentence.
-const REVISION_CHARS: usize = 8;
 
 /// The sentence of a failure.
 pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowledge) -> String {
@@ -24,14 +23,15 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
         return "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
             .to_owned();
     }
+    let cause = gate::cause(failure);
     let words = CauseSentences {
+        is_clear: cause != Cause::Unclear,
         history,
         failure,
         facts: &failure.facts,
         elsewhere: Elsewhere::of(history, failure),
         knowledge,
     };
-    let cause = gate::cause(failure);
     let sentence = if cause == Cause::Unclear {
         let [(first, _), (second, _)] = gate::two_likeliest(&failure.probabilities);
         format!("{}, or {}", words.of(first), uncapitalized(&words.of(second)))
@@ -46,6 +46,8 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
 
 /// Writes the sentence for each cause of a failure.
 struct CauseSentences<'a> {
+    /// Whether one cause is probable enough for an advice.
+    is_clear: bool,
     history: &'a History,
     failure: &'a FailureCause,
     facts: &'a CauseFacts,
@@ -163,6 +165,10 @@ impl CauseSentences<'_> {
                 run.number, facts.failed_in_run
             ),
             None => format!("Fails{stable} since run {}{error}", run.number),
+            Some(mended) if !self.is_clear => format!(
+                "Failed{stable} from run {} on{error}, and passed again from run {} on",
+                run.number, mended.number
+            ),
             Some(mended) => {
                 let branch = &self.history.stable_branch;
                 let (first, since) = (run.number, mended.number);
@@ -406,11 +412,6 @@ fn span(milliseconds: i64) -> String {
     };
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {unit}{plural}")
-}
-
-/// The abbreviated revision for a sentence.
-fn short(revision: &str) -> String {
-    revision.chars().take(REVISION_CHARS).collect()
 }
 
 fn uncapitalized(sentence: &str) -> String {

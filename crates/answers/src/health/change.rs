@@ -59,12 +59,23 @@ impl Change {
         };
         let difference = now.abs_diff(*before);
         let head = format!(
-            "{what} {now} min in the week from {day}, {difference} min {than} than in the week before"
+            "{what} {} in the week from {day}, {} {than} than in the week before",
+            length(*now),
+            length(difference)
         );
         match why.is_empty() {
             true => head,
             false => format!("{head}{when} {why}"),
         }
+    }
+}
+
+/// Minutes in words; from two hours on with hours.
+fn length(minutes: u64) -> String {
+    match (minutes / 60, minutes % 60) {
+        (0 | 1, _) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
     }
 }
 
@@ -79,8 +90,8 @@ fn red(branch: &str, before: &HealthWeek, now: &HealthWeek) -> Change {
                    run_number, red_ms, ..
                }: &RedTime| {
         format!(
-            "the longest red time, {} min, began with run {run_number}",
-            minutes(*red_ms)
+            "the longest red time, {}, began with run {run_number}",
+            length(minutes(*red_ms))
         )
     };
     Change {
@@ -97,8 +108,9 @@ fn flaky(before: &HealthWeek, now: &HealthWeek) -> Change {
     } else {
         before
     };
-    let why =
-        |LostTime { test, lost_ms }: &LostTime| format!("{} cost most, {} min", test.name, minutes(*lost_ms));
+    let why = |LostTime { test, lost_ms }: &LostTime| {
+        format!("{} cost most, {}", test.name, length(minutes(*lost_ms)))
+    };
     Change {
         before: minutes(before.flaky_lost_ms),
         now: minutes(now.flaky_lost_ms),

@@ -26,10 +26,7 @@ pub(super) fn usual_durations(
     history: &History,
     now: Timestamp,
 ) -> Result<Arc<UsualDurations>, StoreError> {
-    let key = SharedKey {
-        kind: "usual durations",
-        of: 0,
-    };
+    let key = SharedKey::of_window("usual durations");
     let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
     shared(snapshot, key, window, |snapshot| {
         let indexes = stable_runs(history, TIMED_RESULTS);

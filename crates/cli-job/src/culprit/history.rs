@@ -1,6 +1,5 @@
 //! The runs of a test on the stable branch, from the server's answer about the test.
 
-use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,7 +27,7 @@ pub enum HistoryError {
     NoHash(String),
 }
 
-/// The test's runs on the stable branch, oldest first.
+/// The test's runs on the stable branch in the suite that failed last, oldest first.
 #[derive(Debug, Clone)]
 pub struct History {
     runs: Vec<Occurrence>,
@@ -45,6 +44,7 @@ struct TestDetail {
 #[serde(rename_all = "camelCase")]
 struct Occurrence {
     branch: Option<String>,
+    suite: Option<String>,
     tested_revision: Option<String>,
     commit_sha: Option<String>,
     started_at: String,
@@ -67,19 +67,8 @@ fn is_hash(commit: &str) -> bool {
     (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The path of the read API with the runs of a test.
-pub fn path(project: &str, test: &str, file: Option<&str>) -> String {
-    let file = file.map_or_else(String::new, |file| format!("&filePath={}", encoded(file)));
-    format!("projects/{project}/tests/{}?days=90{file}", encoded(test))
-}
-
-/// A text in a path or a query.
-fn encoded(text: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(text, NON_ALPHANUMERIC)
-}
-
 impl History {
-    /// The runs of the server's answer to [`path`].
+    /// The runs of the server's answer about a test.
     pub fn of_answer(answer: &Value) -> Result<Self, HistoryError> {
         let detail = TestDetail::deserialize(answer).map_err(HistoryError::Foreign)?;
         let mut runs: Vec<Occurrence> = detail
@@ -91,6 +80,11 @@ impl History {
             .collect();
         // RFC 3339 in UTC sorts as text.
         runs.sort_by(|left, right| left.started_at.cmp(&right.started_at));
+        // Another variant may be green at the commit that broke this one.
+        let last_failed = runs.iter().rev().find(|run| run.failed());
+        if let Some(suite) = last_failed.map(|run| run.suite.clone()) {
+            runs.retain(|run| run.suite == suite);
+        }
         Ok(Self { runs })
     }
 
@@ -172,6 +166,22 @@ mod tests {
     }
 
     #[test]
+    fn another_suite_that_is_green_does_not_hide_a_breakage() {
+        let of = |commit, day, status, suite: &str| {
+            let mut run = run(commit, day, status, false);
+            run["suite"] = json!(suite);
+            run
+        };
+        let history = history(&[
+            of("aaaa", 1, "passed", "linux"),
+            of("aaaa", 2, "passed", "mac"),
+            of("bbbb", 3, "failed", "linux"),
+            of("bbbb", 4, "passed", "mac"),
+        ]);
+        assert_eq!(history.bounds().unwrap(), ("aaaa".to_owned(), "bbbb".to_owned()));
+    }
+
+    #[test]
     fn only_runs_before_the_breakage_count_as_flakes() {
         let rate = |flaked| {
             let mut runs: Vec<Value> = (1..=20).map(|day| run("g", day, "passed", flaked)).collect();
@@ -200,13 +210,5 @@ mod tests {
             );
         }
         assert!(History::of_answer(&json!({})).is_err());
-    }
-
-    #[test]
-    fn names_in_a_path_are_encoded() {
-        assert_eq!(
-            path("p", "cart > pays/1", Some("a b")),
-            "projects/p/tests/cart%20%3E%20pays%2F1?days=90&filePath=a%20b"
-        );
     }
 }

@@ -9,5 +9,5 @@ mod search;
 mod worktree;
 
 pub use answer::Answer;
-pub use history::{History, HistoryError, path};
+pub use history::{History, HistoryError};
 pub use search::{Search, SearchError};

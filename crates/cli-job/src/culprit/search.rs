@@ -15,8 +15,9 @@ use crate::culprit::{
     worktree::Worktree,
 };
 
-/// The exit status with which a command says that it cannot test a commit, as for `git bisect run`.
-const CANNOT_RUN: i32 = 125;
+/// The exit statuses with which a command says that it cannot test a commit, as for `git bisect run`, and those of a shell for a
+/// command that cannot be started.
+const CANNOT_RUN: std::ops::RangeInclusive<i32> = 125..=127;
 /// The largest number of commits of a search.
 const MOST_COMMITS: usize = 10_000;
 
@@ -111,7 +112,7 @@ impl Search {
     pub fn in_words(&self) -> String {
         format!(
             "{} from {} to {}; the test fails by itself in {:.1} % of its runs",
-            output::count(u64::try_from(self.commits.len()).unwrap_or(u64::MAX), "commit"),
+            output::count(self.commits.len(), "commit"),
             short(self.commits.first().map_or("", String::as_str)),
             short(&self.bad),
             100.0 * self.flake_rate
@@ -145,7 +146,7 @@ impl Search {
             worktree.check_out(commit)?;
             self.runs += 1;
             let result = match status(worktree.folder()).map_err(SearchError::NotRun)? {
-                Some(CANNOT_RUN) => {
+                Some(status) if CANNOT_RUN.contains(&status) => {
                     self.bisection.skip(place);
                     "cannot be run"
                 }
@@ -193,7 +194,7 @@ impl Search {
         if merged.iter().any(|commit| self.commits.contains(commit)) {
             return Ok(false);
         }
-        let count = output::count(u64::try_from(merged.len()).unwrap_or(u64::MAX), "commit");
+        let count = output::count(merged.len(), "commit");
         progress.note(&format!(
             "{} broke the test, and merged {count}: searching among them",
             short(&commit)
@@ -318,7 +319,7 @@ mod tests {
         let open = Answer::of(&search).to_json();
         assert_eq!(open["outcome"], "open");
         assert!(open["next"]["times"].as_u64().unwrap() >= 1, "{open}");
-        search.run(&(), 50, |_| Ok(Some(CANNOT_RUN))).unwrap();
+        search.run(&(), 50, |_| Ok(Some(125))).unwrap();
         assert_eq!(search.runs(), 3);
         let answer = Answer::of(&search);
         assert_eq!(answer.to_json()["outcome"], "stuck");
@@ -330,7 +331,7 @@ mod tests {
             let subject = git(folder, &["log", "-1", "--format=%s"]).unwrap();
             let does_not_build = ["Change 2", "Change 3"].contains(&subject.trim());
             let failed = i32::from(folder.join("broken").exists());
-            Ok(Some(if does_not_build { CANNOT_RUN } else { failed }))
+            Ok(Some(if does_not_build { 127 } else { failed }))
         };
         search.run(&(), 50, status).unwrap();
         let words = Answer::of(&search).in_words();

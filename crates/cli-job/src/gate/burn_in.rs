@@ -15,7 +15,7 @@ use assay_reports::Report;
 
 use crate::gate::{
     judged::JudgedRun,
-    policy::touches,
+    policy::touches_test,
     selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed, file_of, ran},
 };
 
@@ -92,10 +92,7 @@ impl<'a> BurnIn<'a> {
         budget: Duration,
     ) -> Self {
         let new: HashSet<&TestName> = new.iter().collect();
-        let is_changed = |test: &TestName| {
-            let file = test.file_path.as_deref();
-            file.is_some_and(|file| touches(changed, file))
-        };
+        let is_changed = |test: &TestName| touches_test(changed, &test.name, test.file_path.as_deref());
         let mut files: BTreeMap<String, usize> = BTreeMap::new();
         let mut tests: Vec<BurnedTest> = ran(report)
             .filter(|(_, failed)| !failed)
@@ -285,7 +282,7 @@ fn known(judged: &JudgedRun, test: &TestName) -> Option<bool> {
 impl BurnInResults {
     /// One sentence: `3 new tests ran 22 times each, 41 s: cart > pays fails in 3 of 22 (4 to 33 %)`.
     pub fn in_words(&self) -> String {
-        let count = |count: usize, noun: &str| output::count(u64::try_from(count).unwrap_or(u64::MAX), noun);
+        let count = |count: usize, noun: &str| output::count(count, noun);
         let tests = match self.tests - self.new {
             0 => count(self.new, "new test"),
             _ if self.new == 0 => count(self.tests, "changed test"),

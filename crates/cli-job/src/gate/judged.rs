@@ -1,6 +1,7 @@
 //! The failures of a run with their causes, from a server's answer or from a history.
 
 use assay_cli_local::analysis::{CausedFailure, Causes};
+use assay_cli_terminal::output;
 use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause},
@@ -234,7 +235,8 @@ impl JudgedRun {
             None if total > most => {
                 let names: Vec<String> = tests.into_iter().take(NAMED).map(|test| test.name).collect();
                 Some(format!(
-                    "{total} tests are no longer reported, more than the {most} of --max-vanished: {}",
+                    "Not reported any more are {}, more than the {most} of --max-vanished: {}",
+                    output::count(total, "test"),
                     names.join(", ")
                 ))
             }
@@ -309,6 +311,8 @@ impl From<Failure> for JudgedFailure {
         let cause = failure.cause.parse().unwrap_or(Cause::Unclear);
         let verdict = failure.verdict.map(|verdict| verdict.status);
         let is_broken = verdict.as_deref() == Some("broken");
+        // A flaky test that fails now is not broken, such as one that fails on every weekend.
+        let is_flaky = verdict.as_deref() == Some("flaky");
         let fails_on_stable = failure.stable.last_status.as_deref() == Some("failed");
         Self {
             test_name: failure.test_name,
@@ -320,8 +324,8 @@ impl From<Failure> for JudgedFailure {
             in_mass_failure: failure.in_mass_failure,
             cleared: false,
             explanation: failure.explanation,
-            broken_on_stable: is_broken || (fails_on_stable && cause == Cause::BrokenBefore),
-            known_as_flaky: verdict.as_deref() == Some("flaky"),
+            broken_on_stable: is_broken || (fails_on_stable && !is_flaky && cause == Cause::BrokenBefore),
+            known_as_flaky: is_flaky,
             runs_elsewhere: failure.runs_elsewhere,
             same_error: failure.same_error.in_this_run.saturating_add(1),
             first_failed_at: failure.first_failed_at,
@@ -380,7 +384,7 @@ mod tests {
         assert_eq!(lacking(None, 2, 2), None);
         assert_eq!(
             lacking(None, 2, 1).as_deref(),
-            Some("2 tests are no longer reported, more than the 1 of --max-vanished: t0, t1")
+            Some("Not reported any more are 2 tests, more than the 1 of --max-vanished: t0, t1")
         );
         assert_eq!(lacking(Some("few_runs"), 0, 0), None);
         assert!(

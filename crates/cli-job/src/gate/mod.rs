@@ -14,7 +14,5 @@ pub mod policy;
 pub mod reruns;
 pub mod selector;
 pub mod show;
-mod statuses;
 
 pub use assay_flakiness::plan;
-pub use statuses::means_failed_tests;

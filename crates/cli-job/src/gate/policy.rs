@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use assay_cli_terminal::output;
 use assay_domain::{
     cause::{Action, Cause},
     decision::{ExcusedTest, GateDecision, GateOutcome, LONGEST_REASON},
@@ -41,15 +42,6 @@ pub struct Rules {
     pub excuses: Vec<Excuse>,
     /// The time of the decision.
     pub now: Timestamp,
-}
-
-/// The exit status of the test command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommandStatus {
-    /// The number.
-    pub code: u8,
-    /// Whether the runner uses this status for failed tests only.
-    pub means_failed_tests: bool,
 }
 
 /// Why a failed test is not excused.
@@ -189,7 +181,7 @@ impl Decision {
 }
 
 /// Decides on a run.
-pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
+pub fn decide(run: &JudgedRun, rules: &Rules) -> Decision {
     let mut failed: Vec<(JudgedFailure, Option<Refusal>)> = run
         .failed()
         .map(|failure| (failure.clone(), rules.refusal(failure)))
@@ -214,20 +206,10 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
     let counted = counted_once(failed.iter().filter(|(_, refusal)| refusal.is_none()));
     if counted > rules.most_excused {
         problems.push(format!(
-            "{excused} failed tests would be excused, more than the {} of --max-excused",
+            "{} would be excused, more than the {} of --max-excused",
+            output::count(u64::try_from(excused).unwrap_or(u64::MAX), "failed test"),
             rules.most_excused
         ));
-    }
-    match command {
-        Some(status) if status.code != 0 && failed.is_empty() => problems.push(format!(
-            "The command ended with status {}, and the report has no failed test",
-            status.code
-        )),
-        Some(status) if status.code != 0 && !status.means_failed_tests => problems.push(format!(
-            "The command ended with status {}, which is not the runner's status for failed tests",
-            status.code
-        )),
-        Some(_) | None => {}
     }
     let all_excused = excused == failed.len();
     let outcome = if !problems.is_empty() {
@@ -292,7 +274,7 @@ impl Rules {
         let names = |pattern: &Pattern| {
             pattern.matches(&failure.test_name) || file.is_some_and(|file| pattern.matches(file))
         };
-        let is_changed = file.is_some_and(|file| touches(&self.changed, file));
+        let is_changed = touches_test(&self.changed, &failure.test_name, file);
         let is_expired = self
             .expire_after
             .zip(failure.first_failed_at)
@@ -322,8 +304,32 @@ impl Rules {
     }
 }
 
-/// Whether a change touches a test's file.
-pub(crate) fn touches(changed: &HashSet<String>, file: &str) -> bool {
+/// Whether a change touches the file of a test. Where the report has no file, such as pytest's, a class or module that the
+/// name begins with names it: `tests.test_cart` is `tests/test_cart.py`.
+pub(crate) fn touches_test(changed: &HashSet<String>, name: &str, file: Option<&str>) -> bool {
+    let Some(file) = file else {
+        let module = name.split(" > ").next().unwrap_or(name);
+        return changed.iter().any(|changed| names_module(module, changed));
+    };
+    touches(changed, file)
+}
+
+/// Whether a dotted name is that of a file's module or class, or of something in it. Sources may be in a folder that the name
+/// lacks, such as `src/test/java`.
+fn names_module(name: &str, file: &str) -> bool {
+    let (path, _) = file.rsplit_once('.').unwrap_or((file, ""));
+    let path: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
+    let name: Vec<&str> = name.split('.').collect();
+    // At least two parts, unless the file is in the root: one word is too little for a match in any folder.
+    let shared = |skipped: usize| {
+        let path = path.get(skipped..).unwrap_or_default();
+        (path.len() > 1 || skipped == 0) && !path.is_empty() && name.starts_with(path)
+    };
+    (0..path.len()).any(shared)
+}
+
+/// Whether a change touches a file.
+fn touches(changed: &HashSet<String>, file: &str) -> bool {
     changed.contains(file.strip_prefix("./").unwrap_or(file))
         || changed.iter().any(|changed| ends_with_path(changed, file))
 }

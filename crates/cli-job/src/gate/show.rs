@@ -119,13 +119,13 @@ fn reran_in_words(reran: &Reran) -> String {
     };
     format!(
         "Ran {} again, {times}, {:.0} s: this change, P {mine}",
-        output::count(u64::from(reran.tests), "test"),
+        output::count(reran.tests, "test"),
         reran.seconds.max(1.0),
     )
 }
 
 fn headline(decision: &Decision) -> String {
-    let failed = |count: usize| output::count(u64::try_from(count).unwrap_or(u64::MAX), "failed test");
+    let failed = |count: usize| output::count(count, "failed test");
     let all = decision.failed.len();
     let excused = decision.excused();
     match decision.outcome {

@@ -1,7 +1,6 @@
 //! What the server knows of a test that is to be fixed.
 
 use assay_domain::{fix::RunMode, test::TestName};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -58,13 +57,6 @@ struct Variant {
     tests: Option<usize>,
 }
 
-/// The path of the read API of a test, such as `fix` with what is known of it.
-pub fn path(project: &str, test: &str, file: Option<&str>, route: &str) -> String {
-    let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
-    let file = file.map_or_else(String::new, |file| format!("?filePath={}", encoded(file)));
-    format!("projects/{project}/tests/{}/{route}{file}", encoded(test))
-}
-
 impl KnownFlake {
     /// A test of which only the rate is known.
     pub const fn of_rate(rate: f64) -> Self {
@@ -78,7 +70,7 @@ impl KnownFlake {
         }
     }
 
-    /// What the server's answer to [`path`] has for a job of this suite, and the test's stored name. A rate that the caller
+    /// What the server's answer about its fixes has for a job of this suite, and the test's stored name. A rate that the caller
     /// gives takes precedence. Without any rate there is nothing to compare with.
     pub fn of_answer(
         answer: &Value,

@@ -19,12 +19,9 @@ use assay_flakiness::plan::{
 };
 use assay_reports::{Report, ReportedTest};
 
-pub use self::known::{ForeignAnswer, KnownFlake, path};
+pub use self::known::{ForeignAnswer, KnownFlake};
 use crate::{
-    gate::{
-        means_failed_tests,
-        selector::{Budget, NotSelected, Repeat, RunEnd, Selector, file_of},
-    },
+    gate::selector::{Budget, NotSelected, Repeat, RunEnd, Selector, file_of},
     runners::{Runner, selection::Selection},
 };
 
@@ -296,7 +293,7 @@ impl<'a> Session<'a> {
             self.command_mode = RunMode::Alone;
             self.mode = self.mode.min(self.command_mode);
         }
-        let is_explained = failed > 0 && means_failed_tests(status, u64::from(failed), &[report.format]);
+        let is_explained = failed > 0 && (status == 1 || report.format.fails_with(status, u64::from(failed)));
         if report.hides_retries {
             Some(HIDES_RETRIES.to_owned())
         } else if status != 0 && !is_explained {

@@ -18,26 +18,7 @@ const MOST_RETRIES: u32 = 100_000;
 /// The error of a CSV history. Every message names the file, the line and what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
-    /// The header lacks a column.
-    #[error(
-        "{file}:1: the header has no column {column:?}; expected test,run,started_at,status and optionally \
-         file,branch,revision,execution,retry,duration_ms,variant,error, in any order"
-    )]
-    NoColumn {
-        /// The file.
-        file: String,
-        /// The column.
-        column: &'static str,
-    },
-    /// The header has a column twice.
-    #[error("{file}:1: the header names the column {column:?} twice")]
-    ColumnTwice {
-        /// The file.
-        file: String,
-        /// The column.
-        column: &'static str,
-    },
-    /// A row is not valid.
+    /// The header or a row is not valid.
     #[error("{file}:{line}: {problem}")]
     Row {
         /// The file.
@@ -58,21 +39,26 @@ pub enum CsvError {
     },
 }
 
-/// The columns of a history, with their indexes in the current file.
-struct Columns {
-    test: usize,
-    run: usize,
-    started_at: usize,
-    status: usize,
-    file: Option<usize>,
-    branch: Option<usize>,
-    revision: Option<usize>,
-    execution: Option<usize>,
-    retry: Option<usize>,
-    duration_ms: Option<usize>,
-    variant: Option<usize>,
-    error: Option<usize>,
-}
+/// The columns of a history. The first ones are required.
+const COLUMNS: [&str; 12] = [
+    "test",
+    "run",
+    "started_at",
+    "status",
+    "file",
+    "branch",
+    "revision",
+    "execution",
+    "retry",
+    "duration_ms",
+    "variant",
+    "error",
+];
+/// The number of required columns.
+const REQUIRED: usize = 4;
+
+/// The columns that a file has, with their indexes in it.
+struct Columns(Vec<(&'static str, usize)>);
 
 /// Adds every row of a CSV history. `name` is the file's name in messages. Without a branch column, all runs are of the
 /// stable branch. Returns the number of rows.
@@ -82,7 +68,12 @@ struct Columns {
 pub fn read_csv(collector: &mut Collector, name: &str, input: impl Read) -> Result<u64, CsvError> {
     let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(input);
     let header = reader.byte_headers().map_err(|error| csv_error(name, error))?;
-    let columns = Columns::of(name, header)?;
+    let row_error = |line, problem| CsvError::Row {
+        file: name.to_owned(),
+        line,
+        problem,
+    };
+    let columns = Columns::of(header).map_err(|problem| row_error(1, problem))?;
     let stable_branch = collector.stable_branch().to_owned();
     let mut record = ByteRecord::new();
     let mut rows = 0;
@@ -91,57 +82,61 @@ pub fn read_csv(collector: &mut Collector, name: &str, input: impl Read) -> Resu
         .map_err(|error| csv_error(name, error))?
     {
         let line = record.position().map_or(0, csv::Position::line);
-        add(collector, name, &stable_branch, &columns, &record).map_err(|problem| CsvError::Row {
-            file: name.to_owned(),
-            line,
-            problem,
-        })?;
+        add(collector, name, &stable_branch, &columns, &record)
+            .map_err(|problem| row_error(line, problem))?;
         rows += 1;
     }
     Ok(rows)
 }
 
 impl Columns {
-    fn of(file: &str, header: &ByteRecord) -> Result<Self, CsvError> {
-        let find = |column: &'static str| {
-            let mut places = (0..).zip(header.iter()).filter(|(index, title)| {
-                let title = if *index == 0 {
-                    title.strip_prefix(b"\xef\xbb\xbf").unwrap_or(title)
-                } else {
-                    title
-                };
-                title.eq_ignore_ascii_case(column.as_bytes())
-            });
-            let first = places.next().map(|(index, _)| index);
-            match places.next() {
-                Some(_) => Err(CsvError::ColumnTwice {
-                    file: file.to_owned(),
-                    column,
-                }),
-                None => Ok(first),
+    fn of(header: &ByteRecord) -> Result<Self, String> {
+        let mut columns = Self(Vec::new());
+        for (place, column) in COLUMNS.into_iter().enumerate() {
+            let before = columns.0.len();
+            columns
+                .0
+                .extend(indexes(header, column).map(|index| (column, index)));
+            match columns.0.len() - before {
+                0 if place < REQUIRED => {
+                    return Err(format!(
+                        "the header has no column {column:?}; expected test,run,started_at,status and optionally \
+                         file,branch,revision,execution,retry,duration_ms,variant,error, in any order"
+                    ));
+                }
+                0 | 1 => {}
+                _ => return Err(format!("the header names the column {column:?} twice")),
             }
-        };
-        let required = |column| {
-            find(column)?.ok_or_else(|| CsvError::NoColumn {
-                file: file.to_owned(),
-                column,
-            })
-        };
-        Ok(Self {
-            test: required("test")?,
-            run: required("run")?,
-            started_at: required("started_at")?,
-            status: required("status")?,
-            file: find("file")?,
-            branch: find("branch")?,
-            revision: find("revision")?,
-            execution: find("execution")?,
-            retry: find("retry")?,
-            duration_ms: find("duration_ms")?,
-            variant: find("variant")?,
-            error: find("error")?,
-        })
+        }
+        Ok(columns)
     }
+
+    fn index(&self, column: &str) -> Option<usize> {
+        let (_, index) = self.0.iter().find(|(name, _)| *name == column)?;
+        Some(*index)
+    }
+}
+
+/// The indexes of a header's titles that are this column.
+fn indexes(header: &ByteRecord, column: &str) -> impl Iterator<Item = usize> {
+    let titles = (0..).zip(header).filter(move |(index, title)| {
+        let mark = b"\xef\xbb\xbf".as_slice();
+        let title = title.strip_prefix(mark).filter(|_| *index == 0).unwrap_or(title);
+        title.eq_ignore_ascii_case(column.as_bytes())
+    });
+    titles.map(|(index, _)| index)
+}
+
+/// Whether text starts with the header of a history.
+pub(crate) fn is_history(bytes: &[u8]) -> bool {
+    let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(bytes);
+    let required = COLUMNS.iter().take(REQUIRED);
+    let is_in = |header: &ByteRecord| {
+        required
+            .clone()
+            .all(|column| indexes(header, column).next().is_some())
+    };
+    reader.byte_headers().is_ok_and(is_in)
 }
 
 /// Adds one row. The error describes the problem.
@@ -152,7 +147,10 @@ fn add(
     columns: &Columns,
     record: &ByteRecord,
 ) -> Result<(), String> {
-    let text = |index: usize, column: &str| {
+    let optional = |column: &str| -> Result<Option<&str>, String> {
+        let Some(index) = columns.index(column) else {
+            return Ok(None);
+        };
         let bytes = record.get(index).unwrap_or_default();
         if bytes.len() > LONGEST_VALUE {
             return Err(format!(
@@ -160,50 +158,36 @@ fn add(
                 bytes.len()
             ));
         }
-        std::str::from_utf8(bytes).map_err(|_| format!("{column} is not UTF-8"))
+        let text = std::str::from_utf8(bytes).map_err(|_| format!("{column} is not UTF-8"))?;
+        Ok(Some(text).filter(|text| !text.is_empty()))
     };
-    let required = |index, column: &str| {
-        text(index, column).and_then(|value| match value {
-            "" => Err(format!("{column} is empty")),
-            value => Ok(value),
-        })
-    };
-    let optional = |index: Option<usize>, column: &str| -> Result<Option<&str>, String> {
-        let Some(index) = index else { return Ok(None) };
-        text(index, column).map(|value| Some(value).filter(|value| !value.is_empty()))
-    };
+    let required = |column: &str| optional(column)?.ok_or_else(|| format!("{column} is empty"));
 
     let test = TestName {
-        name: required(columns.test, "test")?.to_owned(),
-        file_path: optional(columns.file, "file")?.map(ToOwned::to_owned),
+        name: required("test")?.to_owned(),
+        file_path: optional("file")?.map(ToOwned::to_owned),
     };
-    let started_at = time(required(columns.started_at, "started_at")?)?;
-    let status: AttemptStatus = required(columns.status, "status").and_then(|word| {
+    let started_at = time(required("started_at")?)?;
+    let status: AttemptStatus = required("status").and_then(|word| {
         word.parse()
             .map_err(|unknown| format!("status {word:?}, {unknown}"))
     })?;
-    let count = |column, name| {
-        optional(column, name)?
-            .map(|text| ordinal(name, text))
-            .transpose()
-    };
-    let execution = count(columns.execution, "execution")?.unwrap_or(0);
-    let retry = count(columns.retry, "retry")?;
-    let duration_ms = optional(columns.duration_ms, "duration_ms")?
-        .map(duration)
-        .transpose()?;
-    let branch = match columns.branch {
-        Some(_) => optional(columns.branch, "branch")?,
+    let count = |column| optional(column)?.map(|text| ordinal(column, text)).transpose();
+    let execution = count("execution")?.unwrap_or(0);
+    let retry = count("retry")?;
+    let duration_ms = optional("duration_ms")?.map(duration).transpose()?;
+    let branch = match columns.index("branch") {
+        Some(_) => optional("branch")?,
         None => Some(stable_branch),
     };
     let run = RowRun {
         file,
-        id: required(columns.run, "run")?,
+        id: required("run")?,
         branch,
-        revision: optional(columns.revision, "revision")?,
-        variant: optional(columns.variant, "variant")?.unwrap_or_default(),
+        revision: optional("revision")?,
+        variant: optional("variant")?.unwrap_or_default(),
     };
-    let error = optional(columns.error, "error")?.filter(|_| status.is_failure());
+    let error = optional("error")?.filter(|_| status.is_failure());
     let attempt = Attempt {
         execution,
         retry: 0,
@@ -234,10 +218,10 @@ fn time(text: &str) -> Result<Timestamp, String> {
         };
         return Ok(Timestamp::from_unix_ms(ms));
     }
-    let zoned = format!("{}Z", text.replacen(' ', "T", 1));
-    zoned
+    let text = text.replacen(' ', "T", 1);
+    format!("{text}Z")
         .parse()
-        .or_else(|_| text.replacen(' ', "T", 1).parse())
+        .or_else(|_| text.parse())
         .map_err(|_| wrong())
 }
 

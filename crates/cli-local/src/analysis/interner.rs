@@ -50,6 +50,13 @@ impl<T: Eq + Hash + Clone> Interner<T> {
     }
 }
 
+impl Interner<String> {
+    /// The texts in the order of their numbers.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        self.values.iter().map(|text| text.as_str()).collect()
+    }
+}
+
 /// The tests of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Tests {

@@ -20,6 +20,7 @@ pub use assay_domain::outcomes::{Outcome, Strip};
 
 pub use causes::{CausedFailure, Causes, FailureSelection, NoSuchRun, RunGate, cause_words};
 pub use collector::Collector;
+pub(crate) use csv::is_history;
 pub use csv::{CsvError, read_csv};
 pub use page::page;
 pub use verdicts::{Analysis, AnalyzedTest, ErrorCount, NothingToJudge, ReportErrorCount, RunBar};

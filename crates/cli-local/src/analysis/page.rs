@@ -56,7 +56,7 @@ pub fn page(analysis: &Analysis) -> String {
                 }
                 footer { "Assay, flakiness engine " (analysis.engine) ". The same results and the same time give the same verdicts as the service." }
                 (data("runs", &runs(&bars, folder)))
-                (data("files", &filters.files.list()))
+                (data("files", &filters.files.texts()))
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -280,10 +280,10 @@ fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
                 option value="impact" { "impact" }
                 option value="name" { "name" }
             } }
-            (filter("file", "File", filters.files.list(), |file| (file, file)))
-            (filter("branch", "Fails on", filters.branches.list(), |branch| (branch, branch)))
-            (filter("variant", "Variant", filters.variants.list(), |variant| (variant, variant)))
-            (filter("error", "Error", filters.signatures.list(), |text| text.split_once(' ').unwrap_or((text, text))))
+            (filter("file", "File", filters.files.texts(), |file| (file, file)))
+            (filter("branch", "Fails on", filters.branches.texts(), |branch| (branch, branch)))
+            (filter("variant", "Variant", filters.variants.texts(), |variant| (variant, variant)))
+            (filter("error", "Error", filters.signatures.texts(), |text| text.split_once(' ').unwrap_or((text, text))))
             label.check { input name="new" type="checkbox" value="1"; span { "new this week" } }
             p.count role="status" {}
         }
@@ -295,11 +295,11 @@ fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
 fn filter<'a>(
     field: &str,
     label: &str,
-    texts: &'a [String],
+    texts: Vec<&'a str>,
     parts: impl Fn(&'a str) -> (&'a str, &'a str),
 ) -> Markup {
     let mut options: Vec<(usize, &str, &str)> = texts
-        .iter()
+        .into_iter()
         .enumerate()
         .map(|(number, text)| {
             let (value, option_label) = parts(text);
@@ -308,7 +308,7 @@ fn filter<'a>(
         .collect();
     options.sort_by_key(|(_, value, option_label)| (*option_label, *value));
     html! {
-        @if texts.len() > 1 {
+        @if options.len() > 1 {
             label { span { (label) } select name=(field) {
                 option value="" { "any" }
                 @for (number, value, option_label) in options { option value=(value) data-n=(number) { (option_label) } }

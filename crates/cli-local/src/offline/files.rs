@@ -16,7 +16,7 @@ use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
 
 use crate::{
-    analysis::{Collector, read_csv},
+    analysis::{Collector, is_history, read_csv},
     sources::{
         checkout::Checkout,
         files::{self, ByteBudget, Candidate, SkippedFile},
@@ -25,8 +25,6 @@ use crate::{
 
 /// How many files are held at a time, except for files that form one run.
 const AT_A_TIME: usize = 32;
-/// The columns by which a history on standard input is recognised.
-const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
 
 /// The format of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,17 +263,6 @@ fn is_same_run(a: &Candidate, b: &Candidate) -> bool {
 fn is_csv(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     name.ends_with(".csv") || name.ends_with(".csv.gz")
-}
-
-/// Whether text starts with the header of a history.
-fn is_history(bytes: &[u8]) -> bool {
-    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let first = String::from_utf8_lossy(first).to_lowercase();
-    let titles: Vec<&str> = first
-        .split(',')
-        .map(|title| title.trim().trim_matches(['"', '\u{feff}']))
-        .collect();
-    COLUMNS.iter().all(|column| titles.contains(column))
 }
 
 /// The content of a file, or of the files of one run.

@@ -23,8 +23,8 @@ pub fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     let count = |status| analysis.count(status);
     let mut text = format!(
         "{} and {} of the {} days before {}\nStable branch: {}\n{}\n",
-        output::count(number(analysis.runs), "run"),
-        output::count(number(analysis.tests.len()), "test"),
+        output::count(analysis.runs, "run"),
+        output::count(analysis.tests.len(), "test"),
         analysis.window_days,
         analysis.now,
         analysis.stable_branch,
@@ -46,7 +46,7 @@ pub fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     if let [_, ..] = analysis.report_errors.as_slice() {
         text += "\nErrors outside of tests\n";
         for error in analysis.report_errors.iter().take(MOST_ERRORS) {
-            let runs = output::count(number(error.runs), "run");
+            let runs = output::count(error.runs, "run");
             text += &format!("  {runs}, the newest {}: {}\n", error.last_run, error.message);
         }
         let others = analysis.report_errors.len().saturating_sub(MOST_ERRORS);
@@ -65,7 +65,7 @@ pub fn table(analysis: &Analysis, columns: Option<usize>) -> String {
             0 => String::new(),
             failing => format!("{failing} failing now, "),
         },
-        output::count(number(analysis.others().len()), "other test"),
+        output::count(analysis.others().len(), "other test"),
         count(VerdictStatus::Healthy),
         count(VerdictStatus::InsufficientData),
     )
@@ -242,10 +242,6 @@ const fn bar(outcome: Outcome) -> char {
         Outcome::MassFailure | Outcome::Failed => '█',
         Outcome::Skipped => '·',
     }
-}
-
-fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

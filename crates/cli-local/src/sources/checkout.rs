@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use assay_cli_terminal::progress::Progress;
 use assay_domain::test::TestName;
-use assay_reports::{Clocks, Format, KnownFiles, Options, SourceFile, ci::CiContext};
+use assay_reports::{Format, KnownFiles, Options, SourceFile, ci::CiContext};
 use walkdir::WalkDir;
 
 use crate::sources::files;
@@ -68,13 +68,7 @@ impl Checkout {
             format,
             root: self.root.as_deref(),
             known_files,
-            clocks: Clocks::default(),
-            keeps_written_names: false,
-            retries_as_attempts: false,
-            are_new: false,
-            skips_cached: false,
-            memory: None,
-            unpacked_bytes: None,
+            ..Options::default()
         }
     }
 

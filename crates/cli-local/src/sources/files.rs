@@ -59,8 +59,11 @@ pub fn read_candidates(
         .map(|candidate| {
             let mut reason = None;
             let is_recognised = |beginning: &[u8]| {
+                // An empty report of a crashed reporter is an error of the run.
+                let is_empty_report = beginning.is_empty() && candidate.name().ends_with(".xml");
                 let is_report = !candidate.from_walk
                     || format.is_some()
+                    || is_empty_report
                     || assay_reports::looks_like_report(beginning).is_some();
                 if !is_report {
                     reason = assay_reports::why_no_report(beginning);
@@ -79,6 +82,7 @@ pub fn read_candidates(
     let (mut files, mut skipped) = (Vec::new(), Vec::new());
     for file in read? {
         match file {
+            Ok(file) if file.bytes.is_empty() && assay_reports::is_beside_allure(&file.name) => {}
             Ok(file) => files.push(file),
             Err(file) if assay_reports::is_beside_allure(&file.name) => {}
             Err(file) => skipped.push(file),

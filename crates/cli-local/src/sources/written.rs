@@ -108,6 +108,23 @@ impl<'a> Before<'a> {
         files::read_candidates(progress, &new, self.named, format).context("nothing was stored")
     }
 
+    /// The reports that the user named by their paths and that were not written, as empty files. Reading takes each for the
+    /// report of a reporter that never ran.
+    pub fn missing(&self) -> anyhow::Result<Vec<SourceFile>> {
+        let (existing, _) = files::existing(self.named)?;
+        let (new, _) = self.partition(existing);
+        let is_missing = |path: &&PathBuf| {
+            let is_pattern = path.to_string_lossy().contains(['*', '?', '[']);
+            !is_pattern && !path.is_dir() && new.iter().all(|candidate| candidate.path != **path)
+        };
+        let missing = self.named.iter().filter(is_missing).map(|path| SourceFile {
+            name: shown_path(path),
+            bytes: Vec::new(),
+            modified: None,
+        });
+        Ok(missing.collect())
+    }
+
     /// The files that were written since, among the named reports or in all usual places.
     pub fn written(&self) -> anyhow::Result<Vec<PathBuf>> {
         let (existing, _) = files::existing(&places(self.named))?;

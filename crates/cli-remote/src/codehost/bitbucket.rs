@@ -3,18 +3,15 @@
 //! The proxy takes requests for `http://`, which the HTTP client of this program does not send through a proxy. `curl`,
 //! which the documentation of the proxy uses, does.
 
-use std::{
-    io::Write as _,
-    process::{Command, Stdio},
-    time::Instant,
-};
+use std::{process::Command, time::Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     codehost::{
+        buildkite::output_of,
         comment::{Annotation, Comment},
         post::Outcome,
     },
@@ -84,32 +81,15 @@ impl Report {
     fn send(&self, method: &str, url: &str, body: Option<&Value>) -> anyhow::Result<u16> {
         // Without a limit, curl would wait for ever.
         let within = until(self.deadline).as_secs().max(1).to_string();
-        let mut curl = Command::new("curl")
-            .args(["--silent", "--show-error", "--globoff", "--max-time", &within])
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--globoff", "--max-time", &within])
             .args(["--noproxy", "", "--proxy", &self.proxy, "--request", method])
             .args(["--header", "Content-Type: application/json"])
             .args(["--output", "/dev/null", "--write-out", "%{http_code}"])
-            .args(["--data-binary", "@-", url])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("curl, which a report on Bitbucket needs")?;
-        if let Some(mut input) = curl.stdin.take() {
-            let body = body.map_or_else(String::new, Value::to_string);
-            input.write_all(body.as_bytes()).context("curl")?;
-        }
-        let output = curl.wait_with_output().context("curl")?;
-        if !output.status.success() {
-            bail!(
-                "the proxy of Bitbucket Pipelines: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
-        }
-        String::from_utf8_lossy(&output.stdout)
-            .trim()
-            .parse()
-            .context("the status of Bitbucket's answer")
+            .args(["--data-binary", "@-", url]);
+        let body = body.map_or_else(String::new, Value::to_string);
+        let status = output_of(&mut curl, &body).context("curl, by the proxy of Bitbucket Pipelines")?;
+        status.trim().parse().context("the status of Bitbucket's answer")
     }
 }
 

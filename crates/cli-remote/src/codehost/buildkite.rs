@@ -37,21 +37,26 @@ impl Agent {
 
     /// The output of a command of the agent.
     fn output(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
-        let mut agent = Command::new(&self.0)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("buildkite-agent")?;
-        if let Some(mut stdin) = agent.stdin.take() {
-            stdin.write_all(input.as_bytes()).context("buildkite-agent")?;
-        }
-        let output = agent.wait_with_output().context("buildkite-agent")?;
         let command = arguments.first().copied().unwrap_or_default();
-        let status = output.status;
-        anyhow::ensure!(status.success(), "buildkite-agent {command} ended with {status}");
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        output_of(Command::new(&self.0).args(arguments), input)
+            .with_context(|| format!("buildkite-agent {command}"))
     }
+}
+
+/// Runs a program with this input, and returns its output.
+pub(crate) fn output_of(command: &mut Command, input: &str) -> anyhow::Result<String> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    let reason = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "{}: {}", output.status, reason.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

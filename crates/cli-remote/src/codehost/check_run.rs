@@ -1,33 +1,45 @@
 //! A check run on a commit of GitHub, which all jobs of the commit keep up to date.
 
 use serde_json::{Value, json};
+use ureq::http::Method;
 
 use crate::codehost::{
     comment::{Annotation, Comment},
-    github::GitHub,
-    host::PostError,
+    host::{PostError, Requests},
     post::Outcome,
 };
 
 /// Most characters of a summary.
 const LONGEST: usize = 65_535;
 
-/// Writes the check run of a commit, unless it has a newer state or says the same.
-pub(crate) fn write(host: &GitHub, revision: &str, comment: &Comment) -> Result<Outcome, PostError> {
-    let runs = host.check_runs(revision)?;
+/// Writes the check run of a commit of a repository, unless it has a newer state or says the same.
+pub(crate) fn write(
+    requests: &Requests,
+    repository: &str,
+    revision: &str,
+    comment: &Comment,
+) -> Result<Outcome, PostError> {
+    let all = format!("/repos/{repository}/check-runs");
+    // The newest check run of each job that the commit has by the name of this program.
+    let path = format!(
+        "/repos/{repository}/commits/{revision}/check-runs?check_name=Assay&filter=latest&per_page=100"
+    );
+    let answer = requests.send(Method::GET, &path, None)?;
+    let runs = answer.get("check_runs").and_then(Value::as_array);
+    let mut runs = runs.ok_or(PostError::Unreadable("list of check runs"))?.iter();
     let is_own = |run: &&Value| run.get("external_id").and_then(Value::as_str) == Some(comment.project());
-    let Some(run) = runs.iter().find(is_own) else {
-        host.create_check_run(&content(revision, comment))?;
+    let content = content(revision, comment);
+    let Some(run) = runs.find(is_own) else {
+        requests.send(Method::POST, &all, Some(&content))?;
         return Ok(Outcome::Created);
     };
     let summary = run.pointer("/output/summary").and_then(Value::as_str);
-    let summary = summary.unwrap_or_default();
-    if let Some(kept) = comment.reason_to_keep(summary) {
+    if let Some(kept) = comment.reason_to_keep(summary.unwrap_or_default()) {
         return Ok(kept);
     }
     let id = run.get("id").and_then(Value::as_u64);
     let id = id.ok_or(PostError::Unreadable("id of the check run"))?;
-    host.edit_check_run(id, &content(revision, comment))?;
+    requests.send(Method::PATCH, &format!("{all}/{id}"), Some(&content))?;
     Ok(Outcome::Edited)
 }
 
@@ -35,6 +47,8 @@ fn content(revision: &str, comment: &Comment) -> Value {
     let conclusion = match (comment.clean, comment.action.as_str()) {
         (true, _) => "success",
         (false, "block") => "failure",
+        // A required check passes with `neutral`, and the run may not.
+        (false, "rerun") => "action_required",
         (false, _) => "neutral",
     };
     let summary: String = comment.markdown.chars().take(LONGEST).collect();

@@ -31,7 +31,7 @@ pub enum Outcome {
 /// Posts a comment: one request to find the earlier one, and one to write. A job that creates the comment searches once
 /// more, because another job may have created one at the same time; the oldest stays. A comment is deleted only after
 /// the one that replaces it exists, and a comment that replaces others is never deleted in their favour.
-pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostError> {
+pub fn post(host: &CodeHost, comment: &Comment) -> Result<Outcome, PostError> {
     let mut own = find(host, comment)?;
     if own.is_empty() && comment.clean {
         return Ok(Outcome::Silent);
@@ -71,7 +71,7 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
     Ok(Outcome::Edited)
 }
 
-fn delete<H: CodeHost>(host: &H, id: u64) -> Result<(), PostError> {
+fn delete(host: &CodeHost, id: u64) -> Result<(), PostError> {
     match host.delete(id) {
         // Another job deleted it.
         Err(PostError::Forbidden { status: 404, .. }) => Ok(()),
@@ -108,15 +108,15 @@ pub fn write_until_current<E>(
 }
 
 /// The comments of this project, oldest first, on the first page that has one.
-fn find<H: CodeHost>(host: &H, comment: &Comment) -> Result<Vec<ExistingComment>, PostError> {
+fn find(host: &CodeHost, comment: &Comment) -> Result<Vec<ExistingComment>, PostError> {
     for page in 1..=MOST_PAGES {
-        let (comments, on_page) = host.page(page)?;
+        let (comments, is_last) = host.page(page)?;
         let is_own = |existing: &ExistingComment| {
             let state = comment.state_of(&existing.body);
             state.is_some_and(|state| state <= comment.state.saturating_add(AHEAD_MS))
         };
         let mut own: Vec<ExistingComment> = comments.into_iter().filter(is_own).collect();
-        if !own.is_empty() || on_page < H::PER_PAGE {
+        if !own.is_empty() || is_last {
             own.sort_unstable_by_key(|existing| existing.id);
             return Ok(own);
         }

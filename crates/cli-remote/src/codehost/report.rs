@@ -17,14 +17,11 @@ use assay_domain::run::CiProvider;
 
 use crate::codehost::{
     annotations,
-    azure::AzureRepos,
     bitbucket::Report,
     buildkite::Agent,
     check_run, code_quality,
     comment::Comment,
-    github::GitHub,
-    gitlab::GitLab,
-    host::{CodeHost, PostError},
+    host::{self, CodeHost, PostError},
     post::{Outcome, post, write_until_current},
 };
 
@@ -194,29 +191,19 @@ impl Job<'_> {
     }
 
     fn check_run(&self, comment: &Comment, compose: Compose<'_>) -> anyhow::Result<Option<Line>> {
-        let is_github = self.provider == Some(CiProvider::GithubActions);
-        let number = self.pull_request.unwrap_or_default();
-        let host = GitHub::of_job(self.variable, number)?
-            .filter(|_| is_github)
-            .map(|host| host.until(self.deadline));
-        let (Some(host), Some(revision)) = (host, comment.revision.as_deref().filter(is_sha)) else {
+        let host = match self.provider {
+            Some(CiProvider::GithubActions) => host::github(self.variable, self.deadline)?,
+            Some(_) | None => None,
+        };
+        let revision = comment.revision.as_deref().filter(is_sha);
+        let Some(((requests, repository), revision)) = host.zip(revision) else {
             return Ok(None);
         };
-        let mut backoff = Backoff::until(self.deadline);
-        let written = retry::until_expired(
-            self.progress,
-            &mut backoff,
-            "the check run is not written yet",
-            || {
-                let write = |comment: &Comment| Ok(check_run::write(&host, revision, comment)?);
-                write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
-            },
-        );
-        Ok(Some(Line::Message(match written {
-            Ok(outcome) => words("check run", outcome),
-            Err(Failure::Post(error @ PostError::Forbidden { .. })) => format!("check run: {error}"),
-            Err(error) => return Err(error.into()),
-        })))
+        let write = |comment: &Comment| check_run::write(&requests, &repository, revision, comment);
+        let written = self.write("check run", comment, write, compose)?;
+        Ok(Some(Line::Message(
+            written.unwrap_or_else(|refused| format!("check run: {refused}")),
+        )))
     }
 
     fn summary(&self, comment: &Comment, compose: Compose<'_>) -> anyhow::Result<Option<Line>> {
@@ -270,74 +257,34 @@ impl Job<'_> {
                     .to_owned(),
             )));
         }
-        match self.provider {
-            Some(CiProvider::GithubActions) => {
-                let host = GitHub::of_job(self.variable, number)?;
-                self.post(
-                    host.map(|host| host.until(self.deadline)),
-                    number,
-                    comment,
-                    compose,
-                )
-            }
-            Some(CiProvider::GitlabCi) => {
-                let host = GitLab::of_job(self.variable, number)?;
-                self.post(
-                    host.map(|host| host.until(self.deadline)),
-                    number,
-                    comment,
-                    compose,
-                )
-            }
-            Some(CiProvider::AzurePipelines) => {
-                let host = AzureRepos::of_job(self.variable, number)?;
-                self.post(
-                    host.map(|host| host.until(self.deadline)),
-                    number,
-                    comment,
-                    compose,
-                )
-            }
-            Some(
-                CiProvider::Buildkite
-                | CiProvider::Circleci
-                | CiProvider::BitbucketPipelines
-                | CiProvider::Jenkins
-                | CiProvider::Teamcity
-                | CiProvider::Other,
-            )
-            | None => Ok(None),
-        }
-    }
-
-    fn post<H: CodeHost>(
-        &self,
-        host: Option<H>,
-        number: i64,
-        comment: &Comment,
-        compose: Compose<'_>,
-    ) -> anyhow::Result<Option<Line>> {
-        let Some(host) = host else {
+        let Some(host) = CodeHost::of_job(self.provider, self.variable, number, self.deadline)? else {
             return Ok(None);
         };
+        let posted = self.write("comment", comment, |comment| post(&host, comment), compose)?;
+        let text = posted.unwrap_or_else(|refused| refused.to_string());
+        Ok(Some(Line::Message(format!("pull request {number}: {text}"))))
+    }
+
+    /// Writes the newest text until the deadline. Returns what happened in words, or the refusal of a token that may only
+    /// read, as that of a fork's pull request.
+    fn write(
+        &self,
+        what: &str,
+        comment: &Comment,
+        write: impl Fn(&Comment) -> Result<Outcome, PostError>,
+        compose: Compose<'_>,
+    ) -> anyhow::Result<Result<String, PostError>> {
         let mut backoff = Backoff::until(self.deadline);
-        let posted = retry::until_expired(
-            self.progress,
-            &mut backoff,
-            "the comment is not posted yet",
-            || {
-                let write = |comment: &Comment| Ok(post(&host, comment)?);
-                write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
-            },
-        );
-        Ok(Some(match posted {
-            Ok(outcome) => Line::Message(format!("pull request {number}: {}", words("comment", outcome))),
-            // The token of a fork's pull request may only read.
-            Err(Failure::Post(error @ PostError::Forbidden { .. })) => {
-                Line::Message(format!("pull request {number}: {error}"))
-            }
-            Err(error) => return Err(error.into()),
-        }))
+        let doing = format!("the {what} is not written yet");
+        let written = retry::until_expired(self.progress, &mut backoff, &doing, || {
+            let write = |comment: &Comment| Ok(write(comment)?);
+            write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
+        });
+        match written {
+            Ok(outcome) => Ok(Ok(words(what, outcome))),
+            Err(Failure::Post(error @ PostError::Forbidden { .. })) => Ok(Err(error)),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Service {
 }
 
 /// Values by the names of CI's variables. A name in lower case is of no variable.
-type Values = BTreeMap<&'static str, String>;
+pub type Values = BTreeMap<&'static str, String>;
 /// The places of values in an answer.
 type Places = [(&'static str, &'static str)];
 
@@ -63,9 +63,10 @@ pub struct PastRun {
     pub id: String,
     /// Its start.
     pub started_at: Timestamp,
-    values: Values,
+    /// What is known of it.
+    pub values: Values,
     /// Its jobs or artifacts, if the service lists them with the run.
-    parts: Vec<Values>,
+    pub parts: Vec<Values>,
 }
 
 /// What one job, or one artifact of it, may have reported.

@@ -45,19 +45,12 @@ pub enum NoReport {
 pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Result<JobReport, NoReport> {
     let root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
     let options = Options {
-        format: None,
         root: root.as_deref(),
-        known_files: None,
         clocks: Clocks {
             utc_offset_minutes: None,
             now: Some(now),
         },
-        keeps_written_names: false,
-        retries_as_attempts: false,
-        are_new: false,
-        skips_cached: false,
-        memory: None,
-        unpacked_bytes: None,
+        ..Options::default()
     };
     let mut unread = Vec::new();
     let report = match assay_reports::read(&files, &options) {

@@ -7,12 +7,11 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_domain::{owners::OwnersFile, renames::RenamesFile, test::TestName};
 use assay_ingest::{
     CiValues, Flags, UploadField,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
 };
-use assay_reports::{Format, SourceFile, ci::CiContext};
+use assay_reports::{SourceFile, ci::CiContext};
 use serde_json::{Value, json};
 
 /// The default level of Zstandard. A JSON report shrinks to a twentieth, at some hundred megabytes a second.
@@ -108,143 +107,59 @@ fn unused(name: String, taken: &mut HashSet<String>) -> String {
 /// A field of the request and its value.
 pub type Field = (UploadField, String);
 
-/// The context of a run.
-pub struct Facts<'a> {
-    /// The values that the user gave.
-    pub flags: &'a Flags,
-    /// The format that the user gave.
-    pub format: Option<Format>,
-    /// The checkout's root that the user named.
-    pub root: Option<&'a str>,
-    /// The values of CI.
-    pub ci: &'a CiContext,
-    /// The checkout's files, relative to its root.
-    pub known_files: Option<Vec<String>>,
-    /// The only tests whose results are stored, of a rerun.
-    pub rerun: Option<&'a [TestName]>,
-    /// The owners file of the checkout.
-    pub owners: Option<OwnersFile>,
-    /// The renames file of the checkout.
-    pub renames: Option<RenamesFile>,
-    /// The project that the key must belong to.
-    pub project: Option<&'a str>,
-    /// Whether results of one name in a file are attempts of one execution.
-    pub retries_as_attempts: bool,
-    /// Whether files more than a day from the upload are left out.
-    pub skip_cached: bool,
-    /// Whether nothing is stored.
-    pub dry_run: bool,
-    /// Whether the answer explains the report's failures.
-    pub failures: bool,
-    /// The machine's offset from UTC.
-    pub utc_offset_minutes: Option<i32>,
-}
+/// The fields of a request.
+#[derive(Debug, Clone, Default)]
+pub struct Fields(pub Vec<Field>);
 
-impl Facts<'_> {
-    /// Returns the fields of the request, and warnings.
-    pub fn fields(&self) -> (Vec<Field>, Vec<String>) {
-        let Flags {
-            run_key,
-            shard,
-            context,
-            attempt,
-            replace,
-            started_at,
-            duration_ms,
-            artifacts_url,
-        } = self.flags;
-        let (known_files, warning) = self.known_file_names();
-        let text = |value: Option<&str>| value.map(str::to_owned);
-        let owners = self.owners.as_ref();
-        let of_owners = |text: fn(&OwnersFile) -> &String| {
-            let value = owners.map(text).filter(|text| !text.is_empty());
-            value.cloned()
-        };
-        let fields = [
-            (UploadField::Project, text(self.project)),
-            (UploadField::RunKey, run_key.clone()),
-            (UploadField::Shard, shard.map(|shard| shard.to_string())),
-            (UploadField::Suite, context.suite.clone()),
-            (UploadField::Branch, context.branch.clone()),
-            (UploadField::Commit, context.commit_sha.clone()),
-            (UploadField::TestedRevision, context.tested_revision.clone()),
-            (UploadField::Message, context.commit_message.clone()),
-            (UploadField::Author, context.author_name.clone()),
-            (
-                UploadField::PullRequest,
-                context.pull_request_number.map(|number| number.to_string()),
-            ),
-            (UploadField::PullRequestTitle, context.pull_request_title.clone()),
-            (
-                UploadField::Provider,
-                context.ci_provider.map(|provider| provider.to_string()),
-            ),
-            (UploadField::RunUrl, context.run_url.clone()),
-            (UploadField::MergeBase, context.merge_base.clone()),
-            (
-                UploadField::ArtifactsUrl,
-                artifacts_url.as_ref().map(ToString::to_string),
-            ),
-            (UploadField::Attempt, attempt.map(|attempt| attempt.to_string())),
-            (UploadField::Replace, replace.then(|| "true".to_owned())),
-            (UploadField::StartedAt, started_at.map(|at| at.to_string())),
-            (
-                UploadField::DurationMs,
-                duration_ms.map(|length| length.to_string()),
-            ),
-            (UploadField::Format, self.format.map(|format| format.to_string())),
-            (UploadField::Root, text(self.root)),
-            (
-                UploadField::Ci,
-                self.ci.provider.map(|_| ci_values(self.ci).to_string()),
-            ),
-            (UploadField::KnownFiles, known_files),
-            (
-                UploadField::Rerun,
-                self.rerun.map(|tests| serde_json::json!(tests).to_string()),
-            ),
-            (UploadField::Owners, owners.map(|owners| owners.text.clone())),
-            (UploadField::OwnersPath, of_owners(|owners| &owners.path)),
-            (UploadField::OwnersFiles, of_owners(|owners| &owners.files)),
-            (
-                UploadField::Renames,
-                self.renames.as_ref().map(|renames| renames.text.clone()),
-            ),
-            (
-                UploadField::RetriesAsAttempts,
-                self.retries_as_attempts.then(|| "true".to_owned()),
-            ),
-            (
-                UploadField::SkipCached,
-                self.skip_cached.then(|| "true".to_owned()),
-            ),
-            (UploadField::DryRun, self.dry_run.then(|| "true".to_owned())),
-            (UploadField::Failures, self.failures.then(|| "true".to_owned())),
-            (
-                UploadField::UtcOffset,
-                self.utc_offset_minutes.map(assay_ingest::values::utc_offset_text),
-            ),
-        ];
-        let given = fields
-            .into_iter()
-            .filter_map(|(field, value)| Some((field, value?)))
-            .collect();
-        (given, warning.into_iter().collect())
+impl Fields {
+    /// The values that the user gave, and those of CI.
+    pub fn of(flags: &Flags, ci: &CiContext) -> Self {
+        let context = &flags.context;
+        let mut fields = Self::default();
+        fields.add(UploadField::RunKey, flags.run_key.as_ref());
+        fields.add(UploadField::Shard, flags.shard);
+        fields.add(UploadField::Suite, context.suite.as_ref());
+        fields.add(UploadField::Branch, context.branch.as_ref());
+        fields.add(UploadField::Commit, context.commit_sha.as_ref());
+        fields.add(UploadField::TestedRevision, context.tested_revision.as_ref());
+        fields.add(UploadField::Message, context.commit_message.as_ref());
+        fields.add(UploadField::Author, context.author_name.as_ref());
+        fields.add(UploadField::PullRequest, context.pull_request_number);
+        fields.add(UploadField::PullRequestTitle, context.pull_request_title.as_ref());
+        fields.add(UploadField::Provider, context.ci_provider);
+        fields.add(UploadField::RunUrl, context.run_url.as_ref());
+        fields.add(UploadField::MergeBase, context.merge_base.as_ref());
+        fields.add(UploadField::ArtifactsUrl, flags.artifacts_url.as_ref());
+        fields.add(UploadField::Attempt, flags.attempt);
+        fields.switch(UploadField::Replace, flags.replace);
+        fields.add(UploadField::StartedAt, flags.started_at);
+        fields.add(UploadField::DurationMs, flags.duration_ms);
+        fields.add(UploadField::Ci, ci.provider.map(|_| ci_values(ci)));
+        fields
     }
 
-    /// The checkout's file names, one a line. Too long a list is left out, with a warning.
-    fn known_file_names(&self) -> (Option<String>, Option<String>) {
-        let names = self.known_files.as_ref().map(|names| names.join("\n"));
-        match names.filter(|names| !names.is_empty()) {
-            Some(names) if names.len() > MOST_KNOWN_FILE_BYTES => {
-                let warning = format!(
-                    "the checkout's file names exceed {} MiB; tests of reports that name only classes have no file",
-                    MOST_KNOWN_FILE_BYTES >> 20
-                );
-                (None, Some(warning))
-            }
-            names => (names, None),
+    /// Adds a field that has a value.
+    pub fn add(&mut self, field: UploadField, value: Option<impl ToString>) {
+        self.0.extend(value.map(|value| (field, value.to_string())));
+    }
+
+    /// Adds a field that is on.
+    pub fn switch(&mut self, field: UploadField, is_on: bool) {
+        self.add(field, is_on.then_some(true));
+    }
+
+    /// Adds the checkout's file names. Too long a list is left out, with a warning.
+    pub fn add_known_files(&mut self, names: Option<Vec<String>>) -> Option<String> {
+        let names = names.map(|names| names.join("\n"));
+        let names = names.filter(|names| !names.is_empty())?;
+        if names.len() > MOST_KNOWN_FILE_BYTES {
+            return Some(format!(
+                "the checkout's file names exceed {} MiB; tests of reports that name only classes have no file",
+                MOST_KNOWN_FILE_BYTES >> 20
+            ));
         }
+        self.add(UploadField::KnownFiles, Some(names));
+        None
     }
 }
 

@@ -1,18 +1,14 @@
 //! HTTP requests to a server's listeners: the client, and an answer that was read to its end.
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use assay_reports::shown_name;
 use rustls::CertificateError;
 use serde_json::Value;
 use ureq::{
-    Agent, RequestBuilder,
-    http::{HeaderName, Response, StatusCode, header},
-    tls::{Certificate, RootCerts, TlsConfig},
+    Agent, AsSendBody,
+    http::{HeaderName, Method, Request, Response, StatusCode, header},
+    tls::RootCerts,
 };
 
 use crate::server::address::Address;
@@ -35,17 +31,22 @@ const LONGEST_SHOWN: usize = 200;
 const AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// The reason why there is no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// The server cannot be reached, or the connection was lost.
+    #[error("{0}")]
     Unreachable(String),
     /// The server's certificate is not trusted, or the connection cannot be encrypted.
+    #[error("{0}")]
     Untrusted(String),
     /// The server's certificate is one of an authority.
+    #[error("{0}")]
     Authority(String),
     /// The CI service gives the job no token.
+    #[error("the CI service gives no token: {0}")]
     NoToken(String),
     /// The other side speaks TLS where the address says http, or the other way round.
+    #[error("{0}")]
     OtherProtocol(String),
 }
 
@@ -110,20 +111,6 @@ impl NoAnswer {
         }
     }
 }
-
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoToken(reason) => write!(f, "the CI service gives no token: {reason}"),
-            Self::Unreachable(reason)
-            | Self::Untrusted(reason)
-            | Self::Authority(reason)
-            | Self::OtherProtocol(reason) => f.write_str(reason),
-        }
-    }
-}
-
-impl std::error::Error for NoAnswer {}
 
 /// Whether a request that got this status may succeed later.
 pub fn is_transient(status: StatusCode) -> bool {
@@ -197,6 +184,58 @@ impl Answer {
     }
 }
 
+/// A client of one listener.
+pub struct Client {
+    pub(crate) agent: Agent,
+    /// The listener.
+    pub address: Address,
+}
+
+impl Client {
+    /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
+    pub fn new(address: Address) -> anyhow::Result<Self> {
+        Ok(Self {
+            agent: agent(&address)?,
+            address,
+        })
+    }
+
+    /// Sends a request with JSON, if any, and reads the answer. A request with a limit takes at most this time in all.
+    pub fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+        limit: Option<Duration>,
+    ) -> Result<Answer, NoAnswer> {
+        // A request that creates something has a length even without a body.
+        let has_length = method == Method::POST;
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = match body {
+            Some(body) => {
+                let request = request.header(header::CONTENT_TYPE, "application/json");
+                self.run(request.body(body.to_string()), limit)
+            }
+            None if has_length => self.run(request.body(String::new()), limit),
+            None => self.run(request.body(()), limit),
+        };
+        Answer::read(&self.address, answer)
+    }
+
+    fn run(
+        &self,
+        request: ureq::http::Result<Request<impl AsSendBody>>,
+        limit: Option<Duration>,
+    ) -> Result<Response<ureq::Body>, ureq::Error> {
+        let request = self.agent.configure_request(request?);
+        self.agent.run(request.timeout_global(limit).build())
+    }
+}
+
 /// Creates a client of a listener. Fails if connections must be encrypted and this system trusts no authority.
 pub fn agent(address: &Address) -> anyhow::Result<Agent> {
     let mut config = Agent::config_builder()
@@ -214,7 +253,13 @@ pub fn agent(address: &Address) -> anyhow::Result<Agent> {
         config = config.proxy(None);
     }
     if address.is_encrypted {
-        config = config.tls_config(trusted_authorities()?);
+        let tls = assay_outbound::trusted_authorities();
+        anyhow::ensure!(
+            !matches!(tls.root_certs(), RootCerts::Specific(roots) if roots.is_empty()),
+            "this system has no CA certificates to verify a server with; install ca-certificates, or set \
+             SSL_CERT_FILE to a file of them"
+        );
+        config = config.tls_config(tls);
     }
     Ok(config.build().into())
 }
@@ -222,11 +267,6 @@ pub fn agent(address: &Address) -> anyhow::Result<Agent> {
 /// The time until a deadline.
 pub fn until(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
-}
-
-/// A request that takes at most this time in all.
-pub fn limited<B>(request: RequestBuilder<B>, limit: Option<Duration>) -> RequestBuilder<B> {
-    request.config().timeout_global(limit).build()
 }
 
 /// Describes why there is no answer.
@@ -251,23 +291,4 @@ fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
     } else {
         None
     }
-}
-
-/// Configures TLS with the authorities of this system, which include a company's own.
-fn trusted_authorities() -> anyhow::Result<TlsConfig> {
-    let certificates = rustls_native_certs::load_native_certs();
-    let roots: Vec<_> = certificates
-        .certs
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect();
-    anyhow::ensure!(
-        !roots.is_empty(),
-        "this system has no CA certificates to verify a server with; install ca-certificates, or set \
-         SSL_CERT_FILE to a file of them"
-    );
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::from(roots))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build())
 }

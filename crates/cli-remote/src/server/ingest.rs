@@ -1,6 +1,6 @@
 //! Requests to the ingest listener, and advice for its errors.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use assay_cli_terminal::{
     progress::{CountedRead, Counter},
@@ -10,11 +10,11 @@ use assay_domain::{decision::GateDecision, fix::NewFix, id::RunId};
 use assay_reports::shown_name;
 use serde_json::{Value, json};
 use ureq::{
-    Agent, SendBody,
-    http::{Response, StatusCode, header},
+    SendBody,
+    http::{Method, StatusCode, header},
 };
 
-use crate::server::http::{self, Answer, NoAnswer};
+use crate::server::http::{self, Answer, Client, NoAnswer};
 use crate::server::{
     address::{Address, Key},
     body::Body,
@@ -30,33 +30,45 @@ const OTHER_LISTENER: &str = "this address does not serve /ingest/v1; ASSAY_INGE
 
 /// A client of one ingest listener.
 pub struct Server {
-    agent: Agent,
-    address: Address,
+    client: Client,
     key: Key,
 }
 
 /// The reason why a report was not stored.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The server did not get the whole report.
+    #[error(transparent)]
     NoAnswer(NoAnswer),
     /// The server got the whole report, and its answer was lost.
+    #[error(transparent)]
     AnswerLost(NoAnswer),
     /// The read API answered. It refuses ingest keys.
-    ReadApi(String),
+    #[error("{0} is the read API, which stores no reports")]
+    ReadApi(Address),
     /// The server answered with an error.
+    #[error("{0}")]
     Refused(Refusal),
 }
 
 /// An error that the server answered.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The status.
-    pub status: StatusCode,
+    status: StatusCode,
     /// The machine-readable code. Empty if another program answered.
-    pub code: String,
+    code: String,
     reason: String,
     retry_after: Option<Duration>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, reason) = (self.status.as_u16(), &self.reason);
+        match self.code.as_str() {
+            "" => write!(f, "the server answered {status}: {reason}"),
+            code => write!(f, "{reason} ({status} {code})"),
+        }
+    }
 }
 
 impl Transient for UploadError {
@@ -82,38 +94,36 @@ impl UploadError {
         }
     }
 
-    /// The machine-readable code of the server's answer, if it has one.
-    pub fn code(&self) -> Option<&str> {
-        self.refusal().map(|refusal| refusal.code.as_str())
+    /// The machine-readable code and the status of the server's answer; empty and 0 if it has none.
+    fn answered(&self) -> (&str, u16) {
+        self.refusal().map_or(("", 0), |refusal| {
+            (refusal.code.as_str(), refusal.status.as_u16())
+        })
+    }
+
+    /// The machine-readable code of the server's answer; empty if it has none.
+    pub fn code(&self) -> &str {
+        self.answered().0
     }
 
     /// Whether the report itself is refused, so that sending it later or with another key does not help.
     pub fn is_the_reports_fault(&self) -> bool {
-        self.refusal()
-            .is_some_and(|refusal| matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422))
+        matches!(self.answered().1, 400 | 409 | 413 | 415 | 422)
     }
 
     /// Whether the key may not store this report, so that sending it later with the same key does not help.
     pub fn is_forbidden_to_the_key(&self) -> bool {
-        self.refusal()
-            .is_some_and(|refusal| matches!(refusal.code.as_str(), "wrong_project" | "branch_not_allowed"))
+        matches!(self.code(), "wrong_project" | "branch_not_allowed")
     }
 
     /// Whether the server refuses the key itself, with any report.
     pub fn is_the_keys_fault(&self) -> bool {
-        self.refusal()
-            .is_some_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED)
+        self.answered().1 == 401
     }
 
     /// Whether another report that is sent now fails for the same reason.
     pub fn concerns_every_report(&self) -> bool {
-        match self {
-            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => true,
-            Self::Refused(refusal) => {
-                refusal.status.is_redirection()
-                    || matches!(refusal.status.as_u16(), 401 | 404 | 405 | 429 | 502..=504)
-            }
-        }
+        matches!(self.answered().1, 0 | 300..=399 | 401 | 404 | 405 | 429 | 502..=504)
     }
 
     /// Whether sending the report later may succeed.
@@ -123,8 +133,7 @@ impl UploadError {
 
     /// Whether the server answered with a failure of its own.
     pub fn is_failure_of_the_server(&self) -> bool {
-        self.refusal()
-            .is_some_and(|refusal| refusal.status.is_server_error())
+        self.answered().1 >= 500
     }
 
     /// Whether the server may have stored the report.
@@ -170,38 +179,16 @@ impl UploadError {
     }
 }
 
-impl std::fmt::Display for UploadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoAnswer(problem) | Self::AnswerLost(problem) => problem.fmt(f),
-            Self::ReadApi(reason) => f.write_str(reason),
-            Self::Refused(Refusal {
-                status, code, reason, ..
-            }) if code.is_empty() => {
-                write!(f, "the server answered {}: {reason}", status.as_u16())
-            }
-            Self::Refused(Refusal {
-                status, code, reason, ..
-            }) => write!(f, "{reason} ({} {code})", status.as_u16()),
-        }
-    }
-}
-
-impl std::error::Error for UploadError {}
-
 impl Server {
     /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
     pub fn new(address: Address, key: Key) -> anyhow::Result<Self> {
-        Ok(Self {
-            agent: http::agent(&address)?,
-            address,
-            key,
-        })
+        let client = Client::new(address)?;
+        Ok(Self { client, key })
     }
 
     /// The address of the listener.
     pub fn address(&self) -> &Address {
-        &self.address
+        &self.client.address
     }
 
     /// The identifier of the key.
@@ -211,19 +198,15 @@ impl Server {
 
     /// Asks the server to describe the key.
     pub fn key(&self) -> Result<Value, UploadError> {
-        let answer = self
-            .agent
-            .get(self.address.route("key"))
-            .header(header::AUTHORIZATION, self.bearer()?)
-            .call();
-        self.read(answer)
+        self.ask(Method::GET, "key", None, None)
     }
 
     /// Sends a body, whose bytes `counter` counts.
     pub fn send(&self, body: &Body, counter: &dyn Counter) -> Result<Value, UploadError> {
         let mut request = self
+            .client
             .agent
-            .post(self.address.route("reports"))
+            .post(self.address().route("reports"))
             .header(header::AUTHORIZATION, self.bearer()?)
             .header(header::CONTENT_TYPE, body.content_type())
             .header(header::CONTENT_ENCODING, "zstd")
@@ -237,10 +220,13 @@ impl Server {
         };
         let answer = request.send(SendBody::from_reader(&mut bytes));
         let is_complete = bytes.inner.position() >= u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-        self.read(answer).map_err(|error| match (error, is_complete) {
-            (UploadError::NoAnswer(problem), true) => UploadError::AnswerLost(problem),
-            (error, _) => error,
-        })
+        let answer = Answer::read(self.address(), answer).map_err(UploadError::NoAnswer);
+        answer
+            .and_then(|answer| self.read(answer))
+            .map_err(|error| match (error, is_complete) {
+                (UploadError::NoAnswer(problem), true) => UploadError::AnswerLost(problem),
+                (error, _) => error,
+            })
     }
 
     /// Sends a gate's decision on an upload, in at most this time.
@@ -259,29 +245,34 @@ impl Server {
     }
 
     fn post(&self, route: &str, body: &Value, limit: Duration) -> Result<Value, UploadError> {
-        let answer = http::limited(self.agent.post(self.address.route(route)), Some(limit))
-            .header(header::AUTHORIZATION, self.bearer()?)
-            .header(header::CONTENT_TYPE, "application/json")
-            .send(body.to_string());
-        self.read(answer)
+        self.ask(Method::POST, route, Some(body), Some(limit))
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        route: &str,
+        body: Option<&Value>,
+        limit: Option<Duration>,
+    ) -> Result<Value, UploadError> {
+        let (url, bearer) = (self.address().route(route), self.bearer()?);
+        let headers = [(header::AUTHORIZATION.as_str(), bearer.as_str())];
+        let answer = self.client.send(method, &url, &headers, body, limit);
+        self.read(answer.map_err(UploadError::NoAnswer)?)
     }
 
     fn bearer(&self) -> Result<String, UploadError> {
-        self.key.bearer(&self.address).map_err(UploadError::NoAnswer)
+        self.key.bearer(self.address()).map_err(UploadError::NoAnswer)
     }
 
-    fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, UploadError> {
-        let answer = Answer::read(&self.address, answer).map_err(UploadError::NoAnswer)?;
+    fn read(&self, answer: Answer) -> Result<Value, UploadError> {
         if let (true, Some(json)) = (answer.status.is_success(), &answer.json) {
             return Ok(json.clone());
         }
         let code = answer.text("code").unwrap_or_default();
         // The ingest listener answers `wrong_key_type` only to read keys.
         if code == "wrong_key_type" && !self.key.is_read_key() {
-            return Err(UploadError::ReadApi(format!(
-                "{} is the read API, which stores no reports",
-                self.address
-            )));
+            return Err(UploadError::ReadApi(self.address().clone()));
         }
         let reason = match (answer.text("error"), &answer.location) {
             (Some(error), _) => at_fault(answer.json.as_ref(), error),

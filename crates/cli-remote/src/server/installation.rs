@@ -3,32 +3,17 @@
 use std::io::{self, Read};
 
 use ureq::{
-    Agent, SendBody,
-    http::{StatusCode, header},
+    SendBody,
+    http::{Method, StatusCode, header},
 };
 
-use crate::server::{
-    address::Address,
-    http::{self, Answer, NoAnswer},
-};
+use crate::server::http::{Answer, Client, NoAnswer};
 
-/// A client of the address of an installation.
-pub struct Installation {
-    agent: Agent,
-    address: Address,
-}
-
-impl Installation {
-    /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
-    pub fn new(address: Address) -> anyhow::Result<Self> {
-        let agent = http::agent(&address)?;
-        Ok(Self { agent, address })
-    }
-
+impl Client {
     /// The answer to a request for a path.
     pub fn get(&self, path: &str) -> Result<Answer, NoAnswer> {
-        let answer = self.agent.get(format!("{}{path}", self.address.base())).call();
-        Answer::read(&self.address, answer)
+        let url = format!("{}{path}", self.address.base());
+        self.send(Method::GET, &url, &[], None, None)
     }
 
     /// Whether something on the way refuses a report of this length before it is sent. Nothing is sent of it.

@@ -5,11 +5,11 @@ use std::process::Command;
 use assay_domain::key;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use ureq::http::header;
+use ureq::http::{Method, header};
 
 use crate::server::{
     address::{Address, IDENTIFYING_BYTES},
-    http::{self, Answer},
+    http::Client,
 };
 
 /// Longest token, in bytes.
@@ -120,20 +120,16 @@ impl TokenSource {
 fn ask(url: &str, right: &str, is_azure: bool, audience: &str) -> Result<String, String> {
     let base = url.split('?').next().unwrap_or_default();
     let address = Address::parse("the CI service", base, false).map_err(|error| error.0)?;
-    let agent = http::agent(&address).map_err(|error| format!("{error:#}"))?;
-    let right = format!("Bearer {right}");
-    let (answer, field) = if is_azure {
-        let request = agent.post(format!("{url}?api-version=7.1"));
-        (
-            request.header(header::AUTHORIZATION, right).send_empty(),
-            "oidcToken",
-        )
+    let client = Client::new(address).map_err(|error| format!("{error:#}"))?;
+    let (method, url, field) = if is_azure {
+        (Method::POST, format!("{url}?api-version=7.1"), "oidcToken")
     } else {
         let audience = utf8_percent_encode(audience, NON_ALPHANUMERIC);
-        let request = agent.get(format!("{url}&audience={audience}"));
-        (request.header(header::AUTHORIZATION, right).call(), "value")
+        (Method::GET, format!("{url}&audience={audience}"), "value")
     };
-    let answer = Answer::read(&address, answer).map_err(|problem| problem.to_string())?;
+    let headers = [(header::AUTHORIZATION.as_str(), &*format!("Bearer {right}"))];
+    let answer = client.send(method, &url, &headers, None, None);
+    let answer = answer.map_err(|problem| problem.to_string())?;
     let token = answer
         .json
         .as_ref()

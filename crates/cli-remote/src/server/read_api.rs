@@ -1,6 +1,6 @@
 //! The read API of a server, for a program with a read key.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use assay_cli_terminal::{
@@ -8,15 +8,16 @@ use assay_cli_terminal::{
     progress::Progress,
     retry::{self, Backoff, Transient},
 };
-use assay_domain::id::ProjectId;
+use assay_domain::id::{ProjectId, RunId};
 use assay_reports::shown_name;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
-use ureq::{Agent, http::header};
+use ureq::http::{Method, header};
 
 use crate::server::{
     address::Address,
-    http::{self, Answer, NoAnswer},
+    http::{self, Client, NoAnswer},
 };
 
 #[derive(Debug, Deserialize)]
@@ -59,10 +60,19 @@ fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<Projec
     }
 }
 
+/// The path of a test and what follows it, such as `/fix` or `?days=90`.
+pub fn path_of_test(project: ProjectId, test: &str, file: Option<&str>, rest: &str) -> String {
+    let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let separator = if rest.contains('?') { '&' } else { '?' };
+    let file = file.map_or_else(String::new, |file| {
+        format!("{separator}filePath={}", encoded(file))
+    });
+    format!("projects/{project}/tests/{}{rest}{file}", encoded(test))
+}
+
 /// A client of the read API.
 pub struct ReadApi<'a> {
-    agent: Agent,
-    address: Address,
+    client: Client,
     authorization: String,
     backoff: Backoff,
     progress: &'a dyn Progress,
@@ -78,8 +88,7 @@ impl<'a> ReadApi<'a> {
         progress: &'a dyn Progress,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            agent: http::agent(&address)?,
-            address,
+            client: Client::new(address)?,
             authorization: format!("Bearer {}", key.trim()),
             backoff: Backoff::new(retry_for),
             progress,
@@ -91,24 +100,53 @@ impl<'a> ReadApi<'a> {
         select_project(&self.get("projects")?, wanted)
     }
 
+    /// The project of this id or name; without one that of the run.
+    pub fn project_of_run(&mut self, wanted: Option<&str>, run: RunId) -> anyhow::Result<ProjectId> {
+        let answer = self.get("projects")?;
+        let selected = select_project(&answer, wanted);
+        if wanted.is_some() || selected.is_ok() {
+            return selected;
+        }
+        let Projects { projects } =
+            Projects::deserialize(&answer).context("the server's answer lists no projects")?;
+        for project in projects {
+            if self
+                .find(&format!("projects/{}/runs/{run}", project.id))?
+                .is_some()
+            {
+                return Ok(project.id);
+            }
+        }
+        selected
+    }
+
     /// The answer of a route, retried while the server is unreachable or busy.
     pub fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+        self.answer(path).map_err(anyhow::Error::new)
+    }
+
+    /// The same; none if the server does not know what the path names.
+    pub fn find(&mut self, path: &str) -> anyhow::Result<Option<Value>> {
+        match self.answer(path) {
+            Err(ApiReadError::Refused { status: 404, .. }) => Ok(None),
+            answer => Ok(Some(answer?)),
+        }
+    }
+
+    fn answer(&mut self, path: &str) -> Result<Value, ApiReadError> {
         let mut backoff = std::mem::replace(&mut self.backoff, Backoff::new(Duration::ZERO));
         let answer = retry::until_expired(self.progress, &mut backoff, "no answer yet", || {
             self.get_once(path)
         });
         self.backoff = backoff;
-        answer.map_err(anyhow::Error::new)
+        answer
     }
 
     fn get_once(&self, path: &str) -> Result<Value, ApiReadError> {
-        let base = self.address.base().trim_end_matches("/api/v1");
-        let answer = self
-            .agent
-            .get(format!("{base}/api/v1/{path}"))
-            .header(header::AUTHORIZATION, &self.authorization)
-            .call();
-        let answer = Answer::read(&self.address, answer).map_err(ApiReadError::NoAnswer)?;
+        let address = &self.client.address;
+        let url = format!("{}/api/v1/{path}", address.base().trim_end_matches("/api/v1"));
+        let headers = [(header::AUTHORIZATION.as_str(), self.authorization.as_str())];
+        let answer = self.client.send(Method::GET, &url, &headers, None, None)?;
         if answer.status.is_success()
             && let Some(json) = answer.json
         {
@@ -118,11 +156,11 @@ impl<'a> ReadApi<'a> {
         let reason = match (answer.text("error"), answer.text("code")) {
             (Some(error), Some(code)) => format!("{error} ({status} {code})"),
             _ => format!(
-                "{} answered {status}, which is not an answer of the read API; check ASSAY_API_URL",
-                self.address
+                "{address} answered {status}, which is not an answer of the read API; check ASSAY_API_URL"
             ),
         };
         Err(ApiReadError::Refused {
+            status,
             is_transient: http::is_transient(answer.status),
             reason,
             retry_after: answer.retry_after,
@@ -131,12 +169,15 @@ impl<'a> ReadApi<'a> {
 }
 
 /// The reason why the read API has not answered.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum ApiReadError {
     /// The server did not answer.
-    NoAnswer(NoAnswer),
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
     /// The server answered with an error.
+    #[error("{reason}")]
     Refused {
+        status: u16,
         is_transient: bool,
         reason: String,
         retry_after: Option<Duration>,
@@ -159,22 +200,19 @@ impl Transient for ApiReadError {
     }
 }
 
-impl fmt::Display for ApiReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAnswer(problem) => problem.fmt(f),
-            Self::Refused { reason, .. } => f.write_str(reason),
-        }
-    }
-}
-
-impl std::error::Error for ApiReadError {}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn names_in_a_path_are_encoded() {
+        let id = "019aa3f4-5b1c-7def-8a3b-2f4e5d6c7b8a";
+        let path = path_of_test(id.parse().unwrap(), "cart > pays/1", Some("a b"), "?days=90");
+        let expected = format!("projects/{id}/tests/cart%20%3E%20pays%2F1?days=90&filePath=a%20b");
+        assert_eq!(path, expected);
+    }
 
     #[test]
     fn a_project_is_named_or_the_only_one() {

@@ -6,9 +6,11 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
-use assay_cli_remote::codehost::{Comment, Counts, GitHub, Outcome, PostError, post, write_until_current};
+use assay_cli_remote::codehost::{CodeHost, Comment, Counts, Outcome, PostError, post, write_until_current};
+use assay_domain::run::CiProvider;
 use rand::seq::SliceRandom as _;
 
 use crate::receiver::{Receiver, TOKEN};
@@ -37,7 +39,7 @@ pub(crate) fn comment(state: i64, text: &str) -> Comment {
     }
 }
 
-pub(crate) fn github(receiver: &Receiver, token: &'static str) -> GitHub {
+pub(crate) fn github(receiver: &Receiver, token: &'static str) -> CodeHost {
     let api = receiver.api.clone();
     let variable = move |name: &str| match name {
         "GITHUB_TOKEN" => Some(token.to_owned()),
@@ -45,7 +47,9 @@ pub(crate) fn github(receiver: &Receiver, token: &'static str) -> GitHub {
         "GITHUB_API_URL" => Some(api.clone()),
         _ => None,
     };
-    GitHub::of_job(&variable, 7).unwrap().unwrap()
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let host = CodeHost::of_job(Some(CiProvider::GithubActions), &variable, 7, deadline);
+    host.unwrap().unwrap()
 }
 
 /// A server that composes the text of all uploads so far.

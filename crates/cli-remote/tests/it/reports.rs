@@ -101,7 +101,7 @@ fn the_token_of_a_fork_writes_no_comment_and_fails_nothing() {
     assert_eq!(
         lines,
         [Line::Message(
-            "pull request 7: the token may not write comments (403: Resource not accessible by integration)"
+            "pull request 7: the token may not write here (403: Resource not accessible by integration)"
                 .to_owned()
         )]
     );

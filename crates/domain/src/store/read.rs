@@ -232,6 +232,11 @@ pub struct SharedKey {
 }
 
 impl SharedKey {
+    /// The key of a value of the whole window.
+    pub const fn of_window(kind: &'static str) -> Self {
+        Self { kind, of: 0 }
+    }
+
     /// The key of verdicts on the tests of a history. In one state of the runs, their number depends on the time only by
     /// the runs that do not count yet.
     pub fn of_verdicts(kind: &'static str, history: &History, now: Timestamp) -> Self {

@@ -91,11 +91,14 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let several = run_entries.len() > 1;
     let changes = changes_of_runs(call.store, call.engine, &project, &ids, call.now)?;
     let failures = &joined.failures;
-    let empty_note = failures.is_empty().then_some(if joined.total == 0 {
-        "No test failed."
-    } else {
-        "No failed test has this name or owner."
-    });
+    let is_incomplete = joined.runs.iter().any(|joined| joined.run.incomplete.is_some());
+    let empty_note = failures
+        .is_empty()
+        .then_some(match (joined.total, is_incomplete) {
+            (0, false) => "No test failed.",
+            (0, true) => "No test failed, but a run may lack results: see `incomplete`.",
+            (_, _) => "No failed test has this name or owner.",
+        });
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact(
@@ -164,6 +167,7 @@ fn run(joined: &JoinedRun, selected: &[(RunId, Option<String>)]) -> Value {
         "number": run.run_number,
         "suite": suite,
         "status": run.status,
+        "incomplete": run.incomplete,
         "branch": run.branch,
         "commit": run.commit_sha,
         "trusted": (!run.trusted).then_some(false),

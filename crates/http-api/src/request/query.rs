@@ -12,10 +12,8 @@ use assay_domain::{
     timestamp::Timestamp,
     vocabulary::UnknownWord,
 };
-use assay_http::{BadPair, Pairs};
+use assay_http::{Pairs, Unanswerable};
 use validator::ValidateLength;
-
-use crate::error::ApiError;
 
 const CURSOR_CHARS: u64 = 64;
 
@@ -33,9 +31,9 @@ impl<'a> Query<'a> {
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
-    pub(crate) fn period(&self) -> Result<Period, ApiError> {
-        let bad = || ApiError::BadPeriod(self.plan);
-        let count = match self.single("days").map_err(|_| bad())? {
+    pub(crate) fn period(&self) -> Result<Period, Unanswerable> {
+        let bad = || Unanswerable::BadPeriod(self.plan);
+        let count = match self.pairs.single("days").map_err(|_| bad())? {
             None => Some(Days::default().count()),
             // One spelling of each number: `07` and `+7` are invalid.
             Some(text) => text.parse().ok().filter(|count: &i64| count.to_string() == text),
@@ -47,7 +45,7 @@ impl<'a> Query<'a> {
     }
 
     /// A text of 1 to 200 characters.
-    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, ApiError> {
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, Unanswerable> {
         self.parse(name, "must be 1 to 200 characters long", |text| {
             let is_length_valid = (1..=NAME_CHARS).contains(&text.chars().count());
             is_length_valid.then(|| text.to_owned())
@@ -55,7 +53,7 @@ impl<'a> Query<'a> {
     }
 
     /// `sha`: 4 to 40 hexadecimal characters, in lower case.
-    pub(crate) fn sha(&self) -> Result<Option<String>, ApiError> {
+    pub(crate) fn sha(&self) -> Result<Option<String>, Unanswerable> {
         self.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
             let is_sha = sha.validate_length(Some(4), Some(40), None)
                 && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -67,21 +65,12 @@ impl<'a> Query<'a> {
     pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
         &self,
         name: &'static str,
-    ) -> Result<Option<T>, ApiError> {
-        let Some(word) = self.single(name)? else {
-            return Ok(None);
-        };
-        let parsed = word
-            .parse()
-            .map_err(|UnknownWord { allowed }| ApiError::BadParameter {
-                name,
-                rule: format!("must be one of {}", allowed.join(", ")),
-            })?;
-        Ok(Some(parsed))
+    ) -> Result<Option<T>, Unanswerable> {
+        self.pairs.word(name)
     }
 
     /// `perPage`: 10 (the default), 25 or 50.
-    pub(crate) fn per_page(&self) -> Result<PerPage, ApiError> {
+    pub(crate) fn per_page(&self) -> Result<PerPage, Unanswerable> {
         let name = self.given_of("perPage", "limit")?;
         let per_page = self.parse(name, "must be one of 10, 25, 50", |count| match count {
             "10" => Some(PerPage::Ten),
@@ -93,7 +82,7 @@ impl<'a> Query<'a> {
     }
 
     /// `limit`: 10 (the default), 25, 50 or 200.
-    pub(crate) fn limit(&self) -> Result<u32, ApiError> {
+    pub(crate) fn limit(&self) -> Result<u32, Unanswerable> {
         let name = self.given_of("limit", "perPage")?;
         let limit = self.parse(name, "must be one of 10, 25, 50, 200", |count| match count {
             "10" => Some(10),
@@ -107,19 +96,19 @@ impl<'a> Query<'a> {
 
     /// The given one of two names for the number of entries. A list takes the other's name, too, because ignoring it would
     /// answer ten.
-    fn given_of(&self, own: &'static str, other: &'static str) -> Result<&'static str, ApiError> {
-        match (self.single(own)?, self.single(other)?) {
-            (Some(_), Some(_)) => Err(ApiError::BadParameter {
-                name: other,
-                rule: format!("means the same as {own}; give one of them"),
-            }),
+    fn given_of(&self, own: &'static str, other: &'static str) -> Result<&'static str, Unanswerable> {
+        match (self.pairs.single(own)?, self.pairs.single(other)?) {
+            (Some(_), Some(_)) => Err(Unanswerable::bad(
+                other,
+                &format!("means the same as {own}; give one of them"),
+            )),
             (None, Some(_)) => Ok(other),
             (Some(_) | None, None) => Ok(own),
         }
     }
 
     /// `page`: a whole number from 1 (the default). A large number is a page past the end.
-    pub(crate) fn page(&self) -> Result<u64, ApiError> {
+    pub(crate) fn page(&self) -> Result<u64, Unanswerable> {
         let page = self.parse("page", "must be a whole number from 1", |page| {
             let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
             is_number
@@ -130,7 +119,7 @@ impl<'a> Query<'a> {
     }
 
     /// `cursor` and `direction`: the position to read from, if any, and the direction.
-    pub(crate) fn position(&self) -> Result<(Option<RunPosition>, Direction), ApiError> {
+    pub(crate) fn position(&self) -> Result<(Option<RunPosition>, Direction), Unanswerable> {
         let position = self.parse(
             "cursor",
             "must be a nextCursor or prevCursor of the runs list",
@@ -146,17 +135,17 @@ impl<'a> Query<'a> {
             _ => None,
         })?;
         match (position, direction.unwrap_or_default()) {
-            (None, Direction::Prev) => Err(ApiError::BadParameter {
-                name: "direction",
-                rule: "can be prev only together with cursor".to_owned(),
-            }),
+            (None, Direction::Prev) => Err(Unanswerable::bad(
+                "direction",
+                "can be prev only together with cursor",
+            )),
             (position, direction @ (Direction::Next | Direction::Prev)) => Ok((position, direction)),
         }
     }
 
     /// `filePath`: empty for a test without a file. Without the parameter, the file does not matter.
-    pub(crate) fn file(&self) -> Result<FileSelector, ApiError> {
-        Ok(match self.single("filePath")? {
+    pub(crate) fn file(&self) -> Result<FileSelector, Unanswerable> {
+        Ok(match self.pairs.single("filePath")? {
             None => FileSelector::Any,
             Some("") => FileSelector::Exactly(None),
             Some(file) => FileSelector::Exactly(Some(file.to_owned())),
@@ -164,36 +153,19 @@ impl<'a> Query<'a> {
     }
 
     /// `true` or `false`, the default.
-    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, ApiError> {
+    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Unanswerable> {
         let flag = self.parse(name, "must be true or false", |word| word.parse().ok())?;
         Ok(flag.unwrap_or_default())
     }
 
-    /// A parameter, parsed by `read`. `read` returns none for a value that breaks `rule`.
+    /// A parameter, parsed by `read`, which returns none for a value that breaks `rule`.
     pub(crate) fn parse<T>(
         &self,
         name: &'static str,
         rule: &str,
         read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, ApiError> {
-        let Some(value) = self.single(name)? else {
-            return Ok(None);
-        };
-        let read = read(value).ok_or_else(|| ApiError::BadParameter {
-            name,
-            rule: rule.to_owned(),
-        })?;
-        Ok(Some(read))
-    }
-
-    /// The value of a parameter that may occur once.
-    fn single(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
-        self.pairs
-            .single(name)
-            .map_err(|BadPair { rule }| ApiError::BadParameter {
-                name,
-                rule: rule.to_owned(),
-            })
+    ) -> Result<Option<T>, Unanswerable> {
+        self.pairs.parse(name, rule, read)
     }
 }
 

@@ -10,14 +10,10 @@ use assay_domain::{
     test::TestName,
     test_attempts::{StoredAttempt, TestAttempts},
 };
+use assay_http::{Unanswerable, single_test};
 use serde::Serialize;
 
-use crate::{
-    answer::Answer,
-    call::{Call, single_test},
-    error::ApiError,
-    route::route,
-};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
 route! {
     /// List the attempts of a test in a run
@@ -43,7 +39,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = call.query().file()?;
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
-    let attempts = single_test(lookup.ok_or(ApiError::RunNotFound)?)?;
+    let attempts = single_test(lookup.ok_or(Unanswerable::RunNotFound)?)?;
     let page = call.pages.map(|pages| {
         let TestName { name, file_path } = &attempts.test;
         pages.attempts(project.id, &attempts.run.id, name, file_path.as_deref())

@@ -1,6 +1,7 @@
 //! What a run changed in its suite.
 
 use assay_answers::changes::run_changes;
+use assay_http::Unanswerable;
 
 use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
@@ -29,5 +30,5 @@ route! {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let changes = run_changes(call.store, call.engine, &project, call.run_id()?, call.now)?;
-    Answer::of(&changes.ok_or(ApiError::RunNotFound)?)
+    Answer::of(&changes.ok_or(Unanswerable::RunNotFound)?)
 }

@@ -5,6 +5,7 @@ use assay_answers::{
     failures::FailureFilter,
 };
 use assay_domain::owners::OwnerFilter;
+use assay_http::Unanswerable;
 
 use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
@@ -39,7 +40,7 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let selector = CommitSelector::Sha(call.commit()?);
     let commit = newest_commit(call.store, &project, &selector, Trust::Preferred, call.now)?
-        .ok_or(ApiError::CommitNotFound)?;
+        .ok_or(Unanswerable::CommitNotFound)?;
     let results = commit_results(
         call.store,
         call.engine,
@@ -48,5 +49,5 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
         (&filter, requested),
         call.now,
     )?;
-    Answer::of(&results.ok_or(ApiError::CommitNotFound)?)
+    Answer::of(&results.ok_or(Unanswerable::CommitNotFound)?)
 }

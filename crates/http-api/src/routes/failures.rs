@@ -2,6 +2,7 @@
 
 use assay_answers::failures::{FailuresQuery, ListedFailures, run_failures};
 use assay_domain::{cause::Knowledge, owners::OwnerFilter};
+use assay_http::Unanswerable;
 
 use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
@@ -42,5 +43,5 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         owner,
     };
     let failures = run_failures(call.store, call.engine, &project, &query, call.now)?;
-    Answer::of(&failures.ok_or(ApiError::RunNotFound)?)
+    Answer::of(&failures.ok_or(Unanswerable::RunNotFound)?)
 }

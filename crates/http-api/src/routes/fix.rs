@@ -1,13 +1,9 @@
 //! What is known of a test that is to be fixed.
 
 use assay_answers::fix::fix_status;
+use assay_http::single_test;
 
-use crate::{
-    answer::Answer,
-    call::{Call, single_test},
-    error::ApiError,
-    route::route,
-};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
 route! {
     /// Show what a fix of a test must prove

@@ -7,11 +7,12 @@ use assay_domain::{
     store::Store,
     test::TestName,
 };
+use assay_http::single_test;
 use serde::Serialize;
 
 use crate::{
     answer::{Answer, NextEntries, entries},
-    call::{Call, single_test},
+    call::Call,
     error::ApiError,
     route::route,
 };

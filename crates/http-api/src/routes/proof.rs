@@ -1,13 +1,9 @@
 //! A verdict with all that it depends on.
 
 use assay_answers::proof::verdict_proof;
+use assay_http::single_test;
 
-use crate::{
-    answer::Answer,
-    call::{Call, single_test},
-    error::ApiError,
-    route::route,
-};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
 route! {
     /// Show all that the verdict on a test depends on

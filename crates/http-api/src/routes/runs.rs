@@ -8,6 +8,7 @@ use assay_domain::{
     run::{RunDetail, RunPage, RunQuery, RunRest, RunRow},
     store::Store,
 };
+use assay_http::Unanswerable;
 use serde::Serialize;
 
 use crate::{
@@ -91,7 +92,7 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let mut run = call
         .store
         .run(&project, call.run_id()?)?
-        .ok_or(ApiError::RunNotFound)?;
+        .ok_or(Unanswerable::RunNotFound)?;
     let rest = run.rest.take();
     let answer = Answer::tagged(&RunAnswer {
         project: project.tag(),

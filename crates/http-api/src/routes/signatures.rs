@@ -6,6 +6,7 @@ use assay_domain::{
     project::ProjectTag,
     signature::{Signature, SignatureDetail, SignatureQuery, SignatureSort},
 };
+use assay_http::Unanswerable;
 use serde::Serialize;
 
 use crate::{answer::Answer, call::Call, error::ApiError, route::route};
@@ -79,7 +80,7 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     Answer::of(&SignatureAnswer {
         project: project.tag(),
         period,
-        detail: detail.ok_or(ApiError::SignatureNotFound)?,
+        detail: detail.ok_or(Unanswerable::SignatureNotFound)?,
     })
 }
 

@@ -6,14 +6,10 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{Evidence, FailingOn, Label, LastRun, Signal, StoredVerdict, TestVerdict, VerdictStatus},
 };
+use assay_http::single_test;
 use serde::Serialize;
 
-use crate::{
-    answer::Answer,
-    call::{Call, single_test},
-    error::ApiError,
-    route::route,
-};
+use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
 route! {
     /// Show the stored verdict on a test

@@ -57,6 +57,16 @@ fn add_key(store: &Database, organization: OrganizationId, days: i64, is_revoked
     secret
 }
 
+fn app(store: &Arc<Database>, limit: u32, threads: usize) -> App {
+    App::new(
+        ReadReception::new(store.clone(), threads),
+        store.clone(),
+        Arc::new(Engine::default()),
+        Arc::new(InProcessLimiter::new(limit)),
+        Arc::new(|| NOW),
+    )
+}
+
 impl Api {
     pub(crate) fn new() -> Self {
         Self::with(0, 64)
@@ -69,15 +79,8 @@ impl Api {
         let organization = |name, plan| store.create_organization(name, plan, NOW).unwrap().id;
         let (acme, free) = (organization("Acme", Plan::Pro), organization("Free", Plan::Free));
         let project = store.create_project(acme, "shop", "main", NOW).unwrap().id;
-        let app = App::new(
-            ReadReception::new(store.clone(), threads),
-            store.clone(),
-            Arc::new(Engine::default()),
-            Arc::new(InProcessLimiter::new(limit)),
-            Arc::new(|| NOW),
-        );
         Self {
-            app,
+            app: app(&store, limit, threads),
             key: add_key(&store, acme, 30, false),
             bad_keys: [
                 (mint(KeyKind::Ingest, NOW).0, 401, "wrong_key_type"),
@@ -89,6 +92,11 @@ impl Api {
             project: project.to_string(),
             database,
         }
+    }
+
+    /// The same without a limit and without cached keys.
+    pub(crate) fn restart(&mut self) {
+        self.app = app(&Arc::new(self.database.connect()), 0, 64);
     }
 
     pub(crate) fn with_origins(self, origins: &str) -> Self {

@@ -137,6 +137,62 @@ async fn every_error_conforms_to_the_description() {
     }
 }
 
+/// The key is checked before the plan, the plan before the route, and parameters before any look-up.
+#[actix_web::test]
+async fn refusals_have_an_order() {
+    let api = Api::new();
+    for path in ["/nonsense", "/projects/x/runs/y/z", "/", ""] {
+        let uri = format!("{BASE}{path}");
+        api.send(Method::GET, &uri, &[])
+            .await
+            .fails(401, "missing_key", path);
+        for (key, status, code) in &api.bad_keys {
+            let header = format!("Bearer {}", key.reveal());
+            let answer = api.send(Method::GET, &uri, &[("Authorization", &header)]).await;
+            answer.fails(*status, code, path);
+        }
+        api.get(path).await.fails(404, "invalid_parameter", path);
+    }
+    for (path, code) in [
+        ("/projects/x/runs?days=8", "invalid_period"),
+        ("/projects/x/errors/f?days=x", "invalid_period"),
+        ("/projects/x/flaky?page=0", "invalid_parameter"),
+        ("/projects/x/tests/t?filePath=a&filePath=b", "invalid_parameter"),
+    ] {
+        api.get(path).await.fails(400, code, path);
+    }
+}
+
+#[actix_web::test]
+async fn no_route_writes() {
+    let api = Api::new();
+    let authorization = format!("Bearer {}", api.key.reveal());
+    for route in ROUTES {
+        let (path, uri) = (api.fill(route.path), format!("{BASE}{}", api.fill(route.path)));
+        for method in [
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+            Method::OPTIONS,
+        ] {
+            let answer = api
+                .send(method.clone(), &uri, &[("Authorization", &authorization)])
+                .await;
+            answer.fails(405, "invalid_parameter", &path);
+            assert_eq!(answer.header("allow"), Some("GET, HEAD"), "{method} {path}");
+            api.send(method, &uri, &[]).await.fails(401, "missing_key", &path);
+        }
+        let get = api.get(&path).await;
+        let head = api
+            .send(Method::HEAD, &uri, &[("Authorization", &authorization)])
+            .await;
+        let fields = ["content-type", "cache-control", "etag", "vary"];
+        let of = |answer: &Answer| fields.map(|field| answer.header(field).map(str::to_owned));
+        assert_eq!((head.status, of(&head)), (get.status, of(&get)), "{path}");
+    }
+}
+
 #[actix_web::test]
 async fn every_failure_of_the_database_is_an_internal_error_without_its_cause() {
     let document = document();

@@ -52,6 +52,38 @@ async fn bad_keys_have_a_budget_too_and_missing_ones_need_none() {
         let answer = api.send(Method::GET, "/api/v1/projects", &[]).await;
         answer.fails(401, "missing_key", "no header");
     }
+    // The budget comes before the route and its parameters, and a key has one budget however the header is spelled.
+    for spelling in ["bearer guess", "BEARER   guess"] {
+        for path in ["/nowhere", "/projects/x/runs?days=8"] {
+            let uri = format!("/api/v1{path}");
+            let answer = api.send(Method::GET, &uri, &[("Authorization", spelling)]).await;
+            assert_eq!((answer.status.as_u16(), answer.body.len()), (429, 0), "{path}");
+        }
+    }
+    api.get("/projects").await.ok();
+}
+
+#[actix_web::test]
+async fn a_good_answer_has_the_expiry_of_its_key_in_the_last_seven_days() {
+    let mut api = Api::new();
+    let path = api.fill("/projects/{projectId}/settings");
+    for (left, expiry) in [
+        ("7 days 1 second", None),
+        ("7 days", Some("2026-11-27T18:46:03.120Z")),
+    ] {
+        api.database.execute(&format!(
+            "UPDATE api_key SET expires_at = to_timestamp(1795200363.12) + interval '{left}'"
+        ));
+        api.restart();
+        let answer = api.get(&path).await;
+        assert_eq!(answer.header("service-key-expires-at"), expiry, "{left}");
+        let tag = answer.header("etag").unwrap();
+        let revalidated = api.get_with(&path, &[("If-None-Match", tag)]).await;
+        assert_eq!(revalidated.status, 304);
+        assert_eq!(revalidated.header("service-key-expires-at"), expiry, "{left}");
+        let refused = api.get("/projects/x/runs").await;
+        assert_eq!(refused.header("service-key-expires-at"), None);
+    }
 }
 
 #[actix_web::test]

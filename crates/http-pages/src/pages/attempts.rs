@@ -11,6 +11,7 @@ use assay_domain::{
     test_attempts::{StoredAttempt, TestAttempts},
     timestamp::Timestamp,
 };
+use assay_http::{Unanswerable, single_test};
 use assay_markup::{cause, figures, name, repository, words};
 use maud::{Markup, html};
 
@@ -20,9 +21,9 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
-    view::{View, single_test},
+    view::View,
 };
 
 /// Most characters of each error text on the page.
@@ -36,10 +37,10 @@ const ATTEMPTS: usize = 10;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    let id: RunId = view.part("run").parse().map_err(|_| Unanswerable::RunNotFound)?;
     let selector = view.test()?;
     let attempts = view.store.attempts(&project, id, &selector)?;
-    let attempts = single_test(attempts.ok_or(FrontError::RunNotFound)?)?;
+    let attempts = single_test(attempts.ok_or(Unanswerable::RunNotFound)?)?;
     let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
     let decisions = Decisions::read(view, &project, id)?;
     let test = &attempts.test;
@@ -82,26 +83,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         FileSelector::Any => None,
         FileSelector::Exactly(file) => Some(file.clone().unwrap_or_default()),
     };
-    Ok(Page {
-        title: format!(
-            "{}, run {}, {}",
-            name::in_title(&test.name),
-            attempts.run.run_number,
-            project.name
-        ),
-        api: vec![links::with_query(
-            &format!(
-                "/projects/{}/runs/{id}/tests/{}",
-                project.id,
-                links::escaped(&test.name)
-            ),
-            &[("filePath", file.as_deref())],
-        )],
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let title = format!("{}, run {}", name::in_title(&test.name), attempts.run.run_number);
+    let route = format!("/runs/{id}/tests/{}", links::escaped(&test.name));
+    let api = links::with_query(&route, &[("filePath", file.as_deref())]);
+    Ok(Answer::of_project(Tab::Runs, &title, &[api], body, project))
 }
 
 /// One attempt, with its prompt and the prompt's number on the page.

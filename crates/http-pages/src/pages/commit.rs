@@ -20,6 +20,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::FailingSince,
 };
+use assay_http::Unanswerable;
 use assay_markup::{figures, name, reading, repository, words};
 use maud::{Markup, html};
 
@@ -33,7 +34,7 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -43,7 +44,7 @@ const PER_PAGE: u32 = 10;
 
 /// The page of a commit.
 pub(super) fn of_commit(view: &View<'_>) -> Result<Answer, FrontError> {
-    let sha = sha_of(view.part("sha")).ok_or(FrontError::CommitNotFound)?;
+    let sha = sha_of(view.part("sha")).ok_or(Unanswerable::CommitNotFound)?;
     let path = format!("/commit/{sha}");
     render(view, &CommitSelector::Sha(sha), &path)
 }
@@ -56,7 +57,7 @@ pub(super) fn of_pull_request(view: &View<'_>) -> Result<Answer, FrontError> {
         .parse()
         .ok()
         .filter(|number: &i64| is_number && *number >= 1);
-    let number = parsed.ok_or(FrontError::CommitNotFound)?;
+    let number = parsed.ok_or(Unanswerable::CommitNotFound)?;
     render(
         view,
         &CommitSelector::PullRequest(number),
@@ -68,7 +69,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
     let project = view.project()?;
     let page = view.page()?;
     let found = newest_commit(view.store, &project, selector, Trust::Preferred, view.now)?
-        .ok_or(FrontError::CommitNotFound)?;
+        .ok_or(Unanswerable::CommitNotFound)?;
     let filter = FailureFilter {
         name_part: None,
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
@@ -83,7 +84,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         requested,
         view.now,
     )?
-    .ok_or(FrontError::CommitNotFound)?;
+    .ok_or(Unanswerable::CommitNotFound)?;
     let ejection = ejection(view.store, view.engine, &project, &found, view.now)?;
     let decisions = decisions(view, &project, &results)?;
     let failures = failures(view, &project, &results)?;
@@ -121,19 +122,10 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         @if !failures.is_empty() { (reading::folded(&[&reading::CAUSES])) }
     };
     let api = match (selector, &results.commit.revision) {
-        (CommitSelector::Sha(sha), _) | (_, Some(sha)) => format!("/projects/{}/commits/{sha}", project.id),
-        (CommitSelector::PullRequest(_) | CommitSelector::Branch(_), None) => {
-            format!("/projects/{}/runs", project.id)
-        }
+        (CommitSelector::Sha(sha), _) | (_, Some(sha)) => format!("/commits/{sha}"),
+        (CommitSelector::PullRequest(_) | CommitSelector::Branch(_), None) => "/runs".to_owned(),
     };
-    Ok(Page {
-        title: format!("{heading}, {}", project.name),
-        api: vec![api],
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    Ok(Answer::of_project(Tab::Runs, &heading, &[api], body, project))
 }
 
 fn heading(selector: &CommitSelector, results: &CommitResults) -> String {

@@ -8,6 +8,7 @@ use assay_domain::{
     signature::{SignatureDays, SignatureDetail},
     timestamp::Timestamp,
 };
+use assay_http::Unanswerable;
 use assay_markup::{
     chart::{self, PeriodBar},
     figures, name, words,
@@ -17,7 +18,7 @@ use maud::{Markup, html};
 use super::parts::{branch_link, choice, count, grouped, new_within, when};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -34,12 +35,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if !is_fingerprint {
-        return Err(FrontError::SignatureNotFound);
+        return Err(Unanswerable::SignatureNotFound.into());
     }
     let detail = view
         .store
         .signature(&project, fingerprint, &period)?
-        .ok_or(FrontError::SignatureNotFound)?;
+        .ok_or(Unanswerable::SignatureNotFound)?;
     let signature = &detail.signature;
     let by_day = view
         .store
@@ -76,17 +77,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (runs(project.id, &detail, view.now))
         p.fingerprint { "Fingerprint " code { (signature.fingerprint) } }
     };
-    Ok(Page {
-        title: format!("{}, {}", name::in_title(&signature.title), project.name),
-        api: vec![links::with_query(
-            &format!("/projects/{}/errors/{}", project.id, links::escaped(fingerprint)),
-            &[("days", Some(days.as_str()))],
-        )],
-        project: Some(project),
-        tab: Tab::Errors,
-        body,
-    }
-    .into())
+    let route = format!("/errors/{}", links::escaped(fingerprint));
+    let api = links::with_query(&route, &[("days", Some(days.as_str()))]);
+    let title = name::in_title(&signature.title);
+    Ok(Answer::of_project(Tab::Errors, &title, &[api], body, project))
 }
 
 /// Occurrences on each day of the period.

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::parts::{branch_field, choice, count, grouped, new_within, pager, when};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::{PER_PAGE, View},
 };
@@ -29,9 +29,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let query = SignatureQuery {
         period: view.period()?,
         branch: view.text("branch")?,
-        category: view.word("category")?,
+        category: view.query.word("category")?,
         search: view.text("search")?,
-        sort: view.word("sort")?.unwrap_or(SignatureSort::Occurrences),
+        sort: view.query.word("sort")?.unwrap_or(SignatureSort::Occurrences),
         page: view.page()?,
         per_page: PER_PAGE,
     };
@@ -76,19 +76,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (pager(&list.page, |page| address(&path, page, None)))
         }
     };
-    let api = address(
-        &format!("/projects/{}/errors", project.id),
-        list.page.page,
-        Some("50"),
-    );
-    Ok(Page {
-        title: format!("Errors, {}", project.name),
-        project: Some(project),
-        tab: Tab::Errors,
-        body,
-        api: vec![api],
-    }
-    .into())
+    let api = address("/errors", list.page.page, Some("50"));
+    Ok(Answer::of_project(Tab::Errors, "Errors", &[api], body, project))
 }
 
 /// The search and the filters of the list.

@@ -6,11 +6,7 @@ use assay_answers::{
     test_list::{STATUSES, StatusCounts},
 };
 use assay_domain::{
-    id::{ProjectId, RunId},
-    observation::History,
-    owners::OwnerFilter,
-    settings::FlakeBudgetState,
-    test::TestName,
+    id::ProjectId, observation::History, owners::OwnerFilter, settings::FlakeBudgetState, test::TestName,
     timestamp::Timestamp,
 };
 use assay_markup::{
@@ -19,10 +15,10 @@ use assay_markup::{
 };
 use maud::{Markup, html};
 
-use super::parts::{count, failing_since};
+use super::parts::{cards, count, failing_since, run_link};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -50,29 +46,19 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         div.panels { (charts(&answer)) }
         section aria-labelledby="weeks" {
             h2 #weeks { "Weeks" }
-            ol.rows { @for week in answer.weeks.iter().rev() { (week_row(project.id, week)) } }
+            (cards(answer.weeks.iter().rev().map(|week| week_row(project.id, week))))
         }
         @if has_owners {
             section aria-labelledby="owners" {
                 h2 #owners { "Owners, by time lost in flaky tests" }
-                ol.rows { @for owner in &answer.owners { (owner_row(project.id, owner)) } }
+                (cards(answer.owners.iter().map(|owner| owner_row(project.id, owner))))
                 @if answer.other_owners > 0 { p.sub { "And " (count(answer.other_owners, "further owner")) "." } }
             }
         }
         (time_of_runs(project.id, &times, view.now))
     };
-    Ok(Page {
-        title: format!("Health, {}", project.name),
-        api: vec![
-            format!("/projects/{}/health", project.id),
-            format!("/projects/{}/durations", project.id),
-            format!("/projects/{}/settings", project.id),
-        ],
-        project: Some(project),
-        tab: Tab::Health,
-        body,
-    }
-    .into())
+    let api = ["/health", "/durations", "/settings"];
+    Ok(Answer::of_project(Tab::Health, "Health", &api, body, project))
 }
 
 /// A chart of each figure.
@@ -154,36 +140,29 @@ fn chart(
 
 fn week_row(project: ProjectId, of: &HealthWeek) -> Markup {
     html! {
-        li.row {
-            div.card {
-                p { b { (words::date(of.from)) " to " (words::date(of.to.plus_ms(-1))) } }
-                p.facts {
-                    span { "red " b { (words::duration(of.red_ms)) } }
-                    @if let Some(longest) = &of.longest_red {
-                        span {
-                            "longest " (words::duration(longest.red_ms)) " since "
-                            @match longest.run_id.parse::<RunId>() {
-                                Ok(id) => a href=(links::run(project, &id)) { "run " (longest.run_number) },
-                                Err(_) => { "run " (longest.run_number) },
-                            }
-                        }
-                    }
-                    @if let Some(ms) = of.time_to_green_ms {
-                        span { (count(of.repairs, "repair")) ", green after " (words::duration(ms)) " at the median" }
-                    }
+        p { b { (words::date(of.from)) " to " (words::date(of.to.plus_ms(-1))) } }
+        p.facts {
+            span { "red " b { (words::duration(of.red_ms)) } }
+            @if let Some(longest) = &of.longest_red {
+                span {
+                    "longest " (words::duration(longest.red_ms)) " since "
+                    (run_link(project, &longest.run_id, longest.run_number))
                 }
-                p.facts {
-                    span { (count(of.runs.total, "run")) }
-                    span { b { (of.runs.failed) } " failed" }
-                    span { b { (of.runs.recovered) } " passed on retry" }
-                    span { "lost in flaky tests " b { (words::duration(of.flaky_lost_ms)) } }
-                    @if let Some(most) = &of.most_lost {
-                        span { (words::duration(most.lost_ms)) " of it in " (named(project, &most.test)) }
-                    }
-                }
-                (tests_by_verdict(&of.tests))
+            }
+            @if let Some(ms) = of.time_to_green_ms {
+                span { (count(of.repairs, "repair")) ", green after " (words::duration(ms)) " at the median" }
             }
         }
+        p.facts {
+            span { (count(of.runs.total, "run")) }
+            span { b { (of.runs.failed) } " failed" }
+            span { b { (of.runs.recovered) } " passed on retry" }
+            span { "lost in flaky tests " b { (words::duration(of.flaky_lost_ms)) } }
+            @if let Some(most) = &of.most_lost {
+                span { (words::duration(most.lost_ms)) " of it in " (named(project, &most.test)) }
+            }
+        }
+        (tests_by_verdict(&of.tests))
     }
 }
 
@@ -204,16 +183,12 @@ fn owner_row(project: ProjectId, of: &OwnerWeeks) -> Markup {
         words::count(of.flaky_lost_ms.len(), "week"),
     );
     html! {
-        li.row {
-            div.card {
-                p { a href=(tests) { bdi { (of.owner) } } }
-                p.facts {
-                    span { "lost in flaky tests " b { (lost) } " in " (weeks) }
-                    (chart::line_of_periods(&of.flaky_lost_ms, "recovered", &format!("Time lost in flaky tests of {}, week by week", of.owner)))
-                }
-                (tests_by_verdict(&of.tests))
-            }
+        p { a href=(tests) { bdi { (of.owner) } } }
+        p.facts {
+            span { "lost in flaky tests " b { (lost) } " in " (weeks) }
+            (chart::line_of_periods(&of.flaky_lost_ms, "recovered", &format!("Time lost in flaky tests of {}, week by week", of.owner)))
         }
+        (tests_by_verdict(&of.tests))
     }
 }
 
@@ -234,40 +209,34 @@ fn time_of_runs(project: ProjectId, of: &ProjectDurations, now: Timestamp) -> Ma
                     p.empty { "No test became slower and stayed so. A test needs five runs before and three since then." }
                 } @else {
                     p.sub { (count(of.slower.total, "test")) ", whatever the speed of the machines. Those that take the most additional time come first." }
-                    ol.rows { @for test in &of.slower.tests { (slower(project, test, now)) } }
+                    (cards(of.slower.tests.iter().map(|test| slower(project, test, now))))
                 }
             }
             section aria-labelledby="slowest" {
                 h2 #slowest { "Slowest tests" }
                 @if of.slowest.is_empty() { p.empty { "No test with a duration passed at its first attempt." } }
-                ol.rows { @for test in &of.slowest { (slow(project, test)) } }
+                (cards(of.slowest.iter().map(|test| slow(project, test))))
             }
         }
     }
 }
 
 fn suites(suites: &[SuiteDurations], has_suites: bool) -> Markup {
-    html! {
-        ol.rows {
-            @for suite in suites {
-                li.row {
-                    div.card {
-                        @if has_suites { p { b { @if suite.suite.is_empty() { "no suite" } @else { bdi { (suite.suite) } } } } }
-                        p.facts {
-                            span { "tests " b { (words::duration(suite.tests_ms)) } }
-                            span { "failed attempts " b { (words::duration(suite.failed_attempts_ms)) } }
-                            @if let Some(run) = suite.run_ms { span { "from start to end " b { (words::duration(run)) } } }
-                            span { (count(suite.runs, "run")) }
-                        }
-                        @match &suite.change {
-                            Some(change) => (changed(change)),
-                            None => p.sub { "The change is shown from ten runs on." },
-                        }
-                    }
-                }
+    cards(suites.iter().map(|suite| {
+        html! {
+            @if has_suites { p { b { @if suite.suite.is_empty() { "no suite" } @else { bdi { (suite.suite) } } } } }
+            p.facts {
+                span { "tests " b { (words::duration(suite.tests_ms)) } }
+                span { "failed attempts " b { (words::duration(suite.failed_attempts_ms)) } }
+                @if let Some(run) = suite.run_ms { span { "from start to end " b { (words::duration(run)) } } }
+                span { (count(suite.runs, "run")) }
+            }
+            @match &suite.change {
+                Some(change) => (changed(change)),
+                None => p.sub { "The change is shown from ten runs on." },
             }
         }
-    }
+    }))
 }
 
 /// The change since the oldest runs as a sum.
@@ -299,33 +268,25 @@ fn difference(ms: i64) -> String {
 
 fn slower(project: ProjectId, of: &SlowerSince, now: Timestamp) -> Markup {
     html! {
-        li.row {
-            div.card {
-                p { (named(project, &of.test)) }
-                p.facts {
-                    span { b { (format!("{:.1}", of.factor)) } " times as long" }
-                    span { b { (difference(of.extra_ms)) } " a run" }
-                    span { "probability " (format!("{:.2}", of.probability)) }
-                    span { "in " (count(of.runs.into(), "run")) }
-                    @if !of.suite.is_empty() { span { bdi { (of.suite) } } }
-                }
-                (failing_since(project, &of.since, None, None, now))
-            }
+        p { (named(project, &of.test)) }
+        p.facts {
+            span { b { (format!("{:.1}", of.factor)) } " times as long" }
+            span { b { (difference(of.extra_ms)) } " a run" }
+            span { "probability " (format!("{:.2}", of.probability)) }
+            span { "in " (count(of.runs.into(), "run")) }
+            @if !of.suite.is_empty() { span { bdi { (of.suite) } } }
         }
+        (failing_since(project, &of.since, None, None, now))
     }
 }
 
 fn slow(project: ProjectId, of: &SlowTest) -> Markup {
     html! {
-        li.row {
-            div.card {
-                p { (named(project, &of.test)) }
-                p.facts {
-                    span { b { (words::duration(of.usual_ms)) } }
-                    @if !of.suite.is_empty() { span { bdi { (of.suite) } } }
-                    @if let Some(file) = &of.test.file_path { span { bdi { (file) } } }
-                }
-            }
+        p { (named(project, &of.test)) }
+        p.facts {
+            span { b { (words::duration(of.usual_ms)) } }
+            @if !of.suite.is_empty() { span { bdi { (of.suite) } } }
+            @if let Some(file) = &of.test.file_path { span { bdi { (file) } } }
         }
     }
 }

@@ -30,12 +30,12 @@ use maud::{Markup, html};
 
 use super::{
     first_run,
-    parts::{count, failing_since, newest_commit, when},
+    parts::{cards, count, failing_since, newest_commit, when},
     rows,
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -103,18 +103,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (new_errors(id, &new_signatures, view.now))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
-    Ok(Page {
-        title: project.name.clone(),
-        api: vec![
-            format!("/projects/{id}/flaky?perPage=50&explain=true"),
-            format!("/projects/{id}/runs?days=30&perPage=50"),
-            format!("/projects/{id}/errors?days=7&sort=firstSeen&perPage=10"),
-        ],
-        project: Some(project),
-        tab: Tab::Overview,
-        body,
-    }
-    .into())
+    let api = [
+        "/flaky?perPage=50&explain=true",
+        "/runs?days=30&perPage=50",
+        "/errors?days=7&sort=firstSeen&perPage=10",
+    ];
+    Ok(Answer::of_project(Tab::Overview, "", &api, body, project))
 }
 
 /// The page of a project without a run.
@@ -123,14 +117,7 @@ fn without_run(view: &View<'_>, project: Project) -> Answer {
         h1 { "Connect " bdi { (project.name) } }
         (first_run::of_project(view, project.id))
     };
-    Page {
-        title: project.name.clone(),
-        api: vec![format!("/projects/{}/runs?days=30&perPage=50", project.id)],
-        project: Some(project),
-        tab: Tab::Overview,
-        body,
-    }
-    .into()
+    Answer::of_project(Tab::Overview, "", &["/runs?days=30&perPage=50"], body, project)
 }
 
 /// The tests of the engine's window.
@@ -326,21 +313,15 @@ fn new_errors(project: ProjectId, signatures: &[NewSignature], now: Timestamp) -
         @if !signatures.is_empty() {
             section aria-label="New errors" {
                 h2 { "New errors of the last 7 days" }
-                ol.rows {
-                    @for signature in signatures {
-                        li.row {
-                            div.card {
-                                a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
-                                p.facts {
-                                    span.category { (signature.category) }
-                                    span { (count(signature.tests, "test")) }
-                                    span { (count(signature.runs, "run")) }
-                                    span { "first seen " (when(signature.first_seen, now)) }
-                                }
-                            }
-                        }
+                (cards(signatures.iter().map(|signature| html! {
+                    a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
+                    p.facts {
+                        span.category { (signature.category) }
+                        span { (count(signature.tests, "test")) }
+                        span { (count(signature.runs, "run")) }
+                        span { "first seen " (when(signature.first_seen, now)) }
                     }
-                }
+                })))
                 p.pages { a href=(links::with_query(&links::project(project, "/errors"), &[("days", Some("7")), ("sort", Some(SignatureSort::FirstSeen.as_str()))])) { "All errors of the last 7 days" } }
             }
         }

@@ -11,13 +11,13 @@ use assay_domain::{
     page::{Page as PagePlace, PerPage},
     period::{Days, Period},
     project::Project,
-    run::{Outcome, RunQuery, RunRow},
+    run::{Counts, Outcome, RunQuery, RunRow},
     test::CandidateFiles,
     timestamp::Timestamp,
     verdict::FailingSince,
 };
 use assay_http::Pairs;
-use assay_markup::words;
+use assay_markup::{chart, words};
 use maud::{Markup, html};
 
 use crate::{error::FrontError, links, view::View};
@@ -40,6 +40,45 @@ pub(crate) fn candidates(request: &HttpRequest, files: &CandidateFiles) -> Marku
     }
 }
 
+/// A list of cards.
+pub(super) fn cards(cards: impl Iterator<Item = Markup>) -> Markup {
+    html! { ol.rows { @for card in cards { li.row { div.card { (card) } } } } }
+}
+
+/// A section of a page with its heading, which `id` names.
+pub(super) fn section(id: &str, heading: &str, content: &Markup) -> Markup {
+    html! { section aria-labelledby=(id) { h2 id=(id) { (heading) } (content) } }
+}
+
+/// A run by its number, with a link if its id is one.
+pub(super) fn run_link(project: ProjectId, id: &str, number: i32) -> Markup {
+    html! {
+        @match id.parse::<RunId>() {
+            Ok(id) => a href=(links::run(project, &id)) { "run " (number) },
+            Err(_) => { "run " (number) },
+        }
+    }
+}
+
+/// The shares of a run's tests by outcome.
+pub(super) fn shares(counts: &Counts) -> Markup {
+    let plain = counts.passed.saturating_sub(counts.recovered);
+    let summary = format!(
+        "{} failed, {} passed on retry, {plain} passed at the first attempt, {} skipped",
+        counts.failed, counts.recovered, counts.skipped
+    );
+    let parts = [
+        ("failed", counts.failed),
+        ("recovered", counts.recovered),
+        ("passed", plain),
+        ("skipped", counts.skipped),
+    ];
+    chart::shares(
+        &parts.map(|(outcome, tests)| (outcome, u64::from(tests))),
+        &summary,
+    )
+}
+
 /// A time with its age.
 pub(super) fn when(at: Timestamp, now: Timestamp) -> Markup {
     html! { (words::time(at)) ", " span.age { (words::age(at, now)) } }
@@ -57,10 +96,7 @@ pub(super) fn failing_since(
         p.facts {
             span {
                 "since "
-                @match since.run_id.parse::<RunId>() {
-                    Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
-                    Err(_) => { "run " (since.run_number) },
-                }
+                (run_link(project, &since.run_id, since.run_number))
                 ", " (when(since.started_at, now))
             }
             @if let Some(revision) = &since.revision {
@@ -90,10 +126,7 @@ pub(super) fn authors(
 /// The run since which a test fails, in short: with its commit, author and day.
 pub(super) fn since_run(project: ProjectId, since: &FailingSince, authors: &HashMap<i32, String>) -> Markup {
     html! {
-        @match since.run_id.parse::<RunId>() {
-            Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
-            Err(_) => { "run " (since.run_number) },
-        }
+        (run_link(project, &since.run_id, since.run_number))
         @if let Some(revision) = &since.revision { " (" (commit(revision)) ")" }
         @if let Some(author) = authors.get(&since.run_number) { " by " bdi { (author) } }
         ", " (words::day(since.started_at))

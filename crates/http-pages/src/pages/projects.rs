@@ -79,14 +79,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             }
         }
     };
-    Ok(Page {
+    Ok(Answer::Page(Box::new(Page {
         title: "Projects".to_owned(),
         project: None,
         tab: Tab::None,
         body,
         api: vec!["/projects".to_owned()],
-    }
-    .into())
+    })))
 }
 
 /// A project with its state, verdicts and newest runs.
@@ -96,7 +95,8 @@ struct Card<'a> {
     runs: Vec<RunRow>,
 }
 
-/// The cards of the projects with the most tests that fail on the stable branch, and the other projects by name.
+/// The cards of the projects with the most tests that fail on the stable branch, then of those whose newest run there failed
+/// outside of its tests, and the other projects by name.
 fn detailed<'a>(
     view: &View<'_>,
     projects: &[&'a ProjectEntry],
@@ -108,7 +108,11 @@ fn detailed<'a>(
         }
     }
     // Stable, so that equal projects keep the order of the list.
-    judged.sort_by_key(|(_, verdicts, _)| std::cmp::Reverse(verdicts.stable.failing()));
+    judged.sort_by_key(|(_, verdicts, _)| {
+        let state = verdicts.stable.state(&verdicts.history);
+        let failed_outside_tests = state.suites.iter().any(|suite| suite.failed_outside_tests);
+        std::cmp::Reverse((state.failing, failed_outside_tests))
+    });
     let further = judged.split_off(DETAILED_PROJECTS.min(judged.len()));
     let mut others: Vec<&ProjectEntry> = further.into_iter().map(|(entry, ..)| entry).collect();
     others.extend(projects.iter().skip(JUDGED_PROJECTS));

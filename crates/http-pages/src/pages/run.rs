@@ -14,9 +14,9 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use assay_http::Problem;
+use assay_http::{Problem, Unanswerable};
 use assay_markup::{
-    chart, figures, name, reading,
+    figures, name, reading,
     repository::{self, Repository},
     words,
 };
@@ -25,11 +25,11 @@ use maud::{Markup, html};
 use self::failures::Causes;
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit, grouped, owner_form, pager, when},
+    parts::{branch_link, commit, grouped, owner_form, pager, shares, when},
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -49,7 +49,7 @@ const TEST_FILTERS: [(&str, &str); 3] = [
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
+    let id: RunId = view.part("run").parse().map_err(|_| Unanswerable::RunNotFound)?;
     match with_tests(view, &project, id) {
         Err(FrontError::Problem(Problem::Store(StoreError::Corrupt { .. }))) => damaged(view, project, id),
         answer => answer,
@@ -59,7 +59,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 /// The page of a run whose tests cannot be read.
 fn damaged(view: &View<'_>, project: Project, id: RunId) -> Result<Answer, FrontError> {
     let run = view.store.run_with(&project, id, &SomeTests::Of(Vec::new()))?;
-    let run = run.ok_or(FrontError::RunNotFound)?;
+    let run = run.ok_or(Unanswerable::RunNotFound)?;
     let body = html! {
         (head(project.id, &run, &RepositoryLinks::of(&run), view.now))
         (report_errors(&run))
@@ -71,30 +71,26 @@ fn damaged(view: &View<'_>, project: Project, id: RunId) -> Result<Answer, Front
             }
         }
     };
-    Ok(Page {
-        title: format!("Run {}, {}", run.run.run_number, project.name),
-        api: Vec::new(),
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let title = format!("Run {}", run.run.run_number);
+    Ok(Answer::of_project::<&str>(Tab::Runs, &title, &[], body, project))
 }
 
 fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, FrontError> {
-    let requested_filter = view.parse("show", "must be one of failed, recovered, all", |word| {
-        TEST_FILTERS
-            .into_iter()
-            .map(|(word, _)| word)
-            .find(|filter| *filter == word)
-    })?;
-    let sort = view.parse("sort", "must be duration", |sort| {
+    let requested_filter = view
+        .query
+        .parse("show", "must be one of failed, recovered, all", |word| {
+            TEST_FILTERS
+                .into_iter()
+                .map(|(word, _)| word)
+                .find(|filter| *filter == word)
+        })?;
+    let sort = view.query.parse("sort", "must be duration", |sort| {
         (sort == "duration").then_some("duration")
     })?;
     let page = view.page()?;
-    let run_with = |tests: &SomeTests| {
+    let run_with = |tests: &SomeTests| -> Result<_, FrontError> {
         let run = view.store.run_with(project, id, tests)?;
-        run.ok_or(FrontError::RunNotFound)
+        run.ok_or(Unanswerable::RunNotFound.into())
     };
     let counts = run_with(&SomeTests::Of(Vec::new()))?.counts;
 
@@ -102,7 +98,7 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
         path: links::run(project.id, &id),
         filter: requested_filter.unwrap_or_else(|| default_filter(counts.failed, counts.recovered)),
         sort,
-        knowledge: view.word("mode")?.unwrap_or(Knowledge::AtTheTime),
+        knowledge: view.query.word("mode")?.unwrap_or(Knowledge::AtTheTime),
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
     };
     let list = shown.list();
@@ -148,7 +144,7 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
         }
         @if list.is_some() { (reading::folded(&[&reading::CAUSES])) }
     };
-    let detail = format!("/projects/{}/runs/{id}", project.id);
+    let detail = format!("/runs/{id}");
     let explained = links::with_query(
         &format!("{detail}/failures"),
         &[
@@ -157,14 +153,9 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
             ("limit", Some("200")),
         ],
     );
-    Ok(Page {
-        title: format!("Run {}, {}", run.run.run_number, project.name),
-        api: vec![detail, explained],
-        project: Some(project.clone()),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let title = format!("Run {}", run.run.run_number);
+    let api = [detail, explained];
+    Ok(Answer::of_project(Tab::Runs, &title, &api, body, project.clone()))
 }
 
 /// The failed tests of a run that has some, else those that passed on retry, else all.
@@ -312,10 +303,6 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
         RunStatus::Incomplete => "incomplete",
     };
     let plain = counts.passed.saturating_sub(counts.recovered);
-    let summary = format!(
-        "{} failed, {} passed on retry, {plain} passed at the first attempt, {} skipped",
-        counts.failed, counts.recovered, counts.skipped
-    );
     html! {
         h1 { "Run " (run.run_number) " " span class={ "chip " (status) } { (status) } }
         @if !run.trusted { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
@@ -336,12 +323,7 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
             }
         }
         div.box {
-            (chart::shares(&[
-                ("failed", u64::from(counts.failed)),
-                ("recovered", u64::from(counts.recovered)),
-                ("passed", u64::from(plain)),
-                ("skipped", u64::from(counts.skipped)),
-            ], &summary))
+            (shares(&counts))
             p.facts {
                 span { b { (grouped(counts.failed)) } " failed" }
                 span { b { (grouped(counts.recovered)) } " passed on retry" }

@@ -8,13 +8,13 @@ use assay_domain::{
     run::{Outcome, RunQuery, RunRow},
     timestamp::Timestamp,
 };
-use assay_markup::{chart, words};
+use assay_markup::words;
 use maud::{Markup, html};
 
-use super::parts::{branch_field, branch_link, choice, commit, count, ended, grouped, when};
+use super::parts::{branch_field, branch_link, choice, commit, count, ended, grouped, shares, when};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::{PER_PAGE, View},
 };
@@ -23,6 +23,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let query = query(view)?;
     let is_by_duration = view
+        .query
         .parse("sort", "must be duration", |sort| {
             (sort == "duration").then_some(())
         })?
@@ -78,35 +79,34 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("direction", direction),
         ("perPage", Some("50")),
     ];
-    Ok(Page {
-        title: format!("Runs, {}", project.name),
-        api: vec![links::with_query(
-            &format!("/projects/{}/runs", project.id),
-            &[&filters[..], &cursor_parameters].concat(),
-        )],
-        project: Some(project),
-        tab: Tab::Runs,
-        body,
-    }
-    .into())
+    let api = links::with_query("/runs", &[&filters[..], &cursor_parameters].concat());
+    Ok(Answer::of_project(Tab::Runs, "Runs", &[api], body, project))
 }
 
 /// The runs that the address asks for.
 fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     let period = view.period()?;
-    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
-    let kind: Option<RunKind> = view.word("kind")?;
-    let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
-        let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_sha.then(|| sha.to_ascii_lowercase())
-    })?;
-    let trusted: Option<bool> = view.parse("trusted", "must be true or false", |word| word.parse().ok())?;
-    let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
-    let direction = view.parse("direction", "must be one of next, prev", |word| match word {
-        "next" => Some(Direction::Next),
-        "prev" => Some(Direction::Prev),
-        _ => None,
-    })?;
+    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.query.word("status")?);
+    let kind: Option<RunKind> = view.query.word("kind")?;
+    let sha = view
+        .query
+        .parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+            let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_sha.then(|| sha.to_ascii_lowercase())
+        })?;
+    let trusted: Option<bool> = view
+        .query
+        .parse("trusted", "must be true or false", |word| word.parse().ok())?;
+    let position = view
+        .query
+        .parse("cursor", "must come from a link of the list", cursor::decode)?;
+    let direction = view
+        .query
+        .parse("direction", "must be one of next, prev", |word| match word {
+            "next" => Some(Direction::Next),
+            "prev" => Some(Direction::Prev),
+            _ => None,
+        })?;
     Ok(RunQuery {
         period,
         branch,
@@ -205,12 +205,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                         }
                         @if let Some(subject) = run.subject() { p.sub { bdi { (subject) } @if let Some(author) = &run.author_name { ", by " bdi { (author) } } } }
                         p.facts {
-                            (chart::shares(&[
-                                ("failed", u64::from(counts.failed)),
-                                ("recovered", u64::from(counts.recovered)),
-                                ("passed", u64::from(counts.passed.saturating_sub(counts.recovered))),
-                                ("skipped", u64::from(counts.skipped)),
-                            ], &format!("{} failed, {} passed on retry, {} passed at the first attempt, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
+                            (shares(&counts))
                             span { b { (grouped(counts.failed)) } " failed" }
                             @if counts.recovered > 0 { span { b { (grouped(counts.recovered)) } " on retry" } }
                             span { "of " b { (grouped(counts.total)) } " tests" }

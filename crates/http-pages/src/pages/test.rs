@@ -21,18 +21,19 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, StoredVerdict},
 };
+use assay_http::single_test;
 use assay_markup::{
     chart::{self, PeriodBar},
     figures, name, reading, strip, words,
 };
 use maud::{Markup, html};
 
-use super::parts::{choice, count, failing_since, grouped, owners_in_words, when};
+use super::parts::{cards, choice, count, failing_since, grouped, owners_in_words, section, when};
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
-    view::{View, single_test},
+    view::View,
 };
 
 /// Most runs in a strip.
@@ -96,21 +97,16 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (errors(project.id, &signatures, view.now))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
-    let route = format!("/projects/{}/tests/{}", project.id, links::escaped(&test.name));
+    let route = format!("/tests/{}", links::escaped(&test.name));
     let file = ("filePath", Some(test.file_path.as_deref().unwrap_or_default()));
-    Ok(Page {
-        title: format!("{}, {}", name::in_title(&test.name), project.name),
-        api: vec![
-            links::with_query(&route, &[("days", Some(days.as_str())), file]),
-            links::with_query(&format!("{route}/status"), &[file]),
-            links::with_query(&format!("{route}/fix"), &[file]),
-            links::with_query(&format!("{route}/proof"), &[file]),
-        ],
-        project: Some(project),
-        tab: Tab::Tests,
-        body,
-    }
-    .into())
+    let api = [
+        links::with_query(&route, &[("days", Some(days.as_str())), file]),
+        links::with_query(&format!("{route}/status"), &[file]),
+        links::with_query(&format!("{route}/fix"), &[file]),
+        links::with_query(&format!("{route}/proof"), &[file]),
+    ];
+    let title = name::in_title(&test.name);
+    Ok(Answer::of_project(Tab::Tests, &title, &api, body, project))
 }
 
 /// The run since which the test fails on the stable branch; none if its newest result there did not fail.
@@ -184,10 +180,7 @@ fn verdict(
             }
         }
         @if !verdict.evidence.signals.is_empty() {
-            section aria-labelledby="evidence" {
-                h2 #evidence { "Evidence" }
-                div.panel { (figures::evidence(&verdict.evidence, &run)) }
-            }
+            (section("evidence", "Evidence", &html! { div.panel { (figures::evidence(&verdict.evidence, &run)) } }))
         }
     }
 }
@@ -266,24 +259,15 @@ fn outcome(occurrence: &Occurrence) -> Outcome {
 fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
     html! {
         @if !fixes.is_empty() {
-            section aria-labelledby="fixes" {
-                h2 #fixes { "Fixes" }
-                ol.rows {
-                    @for watched in fixes {
-                        li.row {
-                            div.card {
-                                p { b { (fix_in_words(watched)) } }
-                                p.facts {
-                                    span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
-                                    span { (when(watched.fix.stored_at, now)) }
-                                    @if let Some(check) = &watched.fix.check { span { (check.outcome.in_words()) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
-                                    @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
-                                }
-                            }
-                        }
-                    }
+            (section("fixes", "Fixes", &cards(fixes.iter().map(|watched| html! {
+                p { b { (fix_in_words(watched)) } }
+                p.facts {
+                    span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
+                    span { (when(watched.fix.stored_at, now)) }
+                    @if let Some(check) = &watched.fix.check { span { (check.outcome.in_words()) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
+                    @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
                 }
-            }
+            }))))
         }
     }
 }
@@ -304,24 +288,15 @@ fn fix_in_words(watched: &WatchedFix) -> String {
 fn errors(project: ProjectId, signatures: &[TestSignature], now: Timestamp) -> Markup {
     html! {
         @if !signatures.is_empty() {
-            section aria-labelledby="errors" {
-                h2 #errors { "Errors" }
-                ol.rows {
-                    @for signature in signatures {
-                        li.row {
-                            div.card {
-                                p { a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } } }
-                                p.facts {
-                                    span.category { (signature.category) }
-                                    span { b { (grouped(signature.occurrences)) } " ×" }
-                                    span { "in " (count(signature.runs, "run")) }
-                                    span { "last " (when(signature.last_run, now)) }
-                                }
-                            }
-                        }
-                    }
+            (section("errors", "Errors", &cards(signatures.iter().map(|signature| html! {
+                p { a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } } }
+                p.facts {
+                    span.category { (signature.category) }
+                    span { b { (grouped(signature.occurrences)) } " ×" }
+                    span { "in " (count(signature.runs, "run")) }
+                    span { "last " (when(signature.last_run, now)) }
                 }
-            }
+            }))))
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::FrontError,
-    layout::{Answer, Page, Tab},
+    layout::{Answer, Tab},
     links,
     view::View,
 };
@@ -46,14 +46,18 @@ fn filters_of(view: &View<'_>) -> Result<TestFilters, FrontError> {
         search: view.text("search")?,
         file: view.text("file")?,
         branch: view.text("branch")?,
-        variant: view.parse("variant", "must be 1 to 500 characters long", |variant| {
-            (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
-        })?,
+        variant: view
+            .query
+            .parse("variant", "must be 1 to 500 characters long", |variant| {
+                (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
+            })?,
         error: view.text("error")?,
         is_red: view
+            .query
             .parse("red", "must be 1", |red| (red == "1").then_some(()))?
             .is_some(),
         is_new: view
+            .query
             .parse("new", "must be 1", |new| (new == "1").then_some(()))?
             .is_some(),
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
@@ -76,10 +80,11 @@ fn parameters(filters: &TestFilters) -> [(&'static str, Option<&str>); 8] {
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let status: Option<VerdictStatus> = view.word("status")?;
-    let sort: Option<TestSort> = view.word("sort")?;
+    let status: Option<VerdictStatus> = view.query.word("status")?;
+    let sort: Option<TestSort> = view.query.word("sort")?;
     let filters = filters_of(view)?;
     let is_grouped = view
+        .query
         .parse("group", "must be owner", |group| (group == "owner").then_some(()))?
         .is_some();
     let query = TestQuery {
@@ -183,15 +188,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("page", Some(&*number).filter(|_| place.page > 1)),
         ("perPage", Some("50")),
     ]);
-    let api = links::with_query(&format!("/projects/{}/tests", project.id), &api);
-    Ok(Page {
-        title: format!("Tests, {}", project.name),
-        project: Some(project),
-        tab: Tab::Tests,
-        body,
-        api: vec![api],
-    }
-    .into())
+    let api = links::with_query("/tests", &api);
+    Ok(Answer::of_project(Tab::Tests, "Tests", &[api], body, project))
 }
 
 /// The owners, each with a link to its tests.

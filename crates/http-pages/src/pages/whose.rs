@@ -15,7 +15,7 @@ pub(super) fn gate_section(
     details: &Markup,
     controls: Option<&Markup>,
 ) -> Markup {
-    let (word, sentence) = cause::gate(gate.action);
+    let (word, sentence) = cause::gate(gate.action, gate.only_lacks_results());
     html! {
         section aria-labelledby="gate" {
             h2 #gate { @if on_stable.is_some() { "What broke?" } @else { "Whose failures?" } }

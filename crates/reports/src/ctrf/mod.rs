@@ -7,82 +7,64 @@ use std::collections::HashMap;
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     recording::{RunContext, ShardIndex},
-    run::RunState,
     test::TestName,
-    timestamp::Timestamp,
 };
 
-use self::model::{Environment, File, Test};
+pub(crate) use self::model::File;
+use self::model::{Environment, Test};
 use crate::{
     attempt_output::Collected,
-    collect::Collector,
+    collect::{Collector, named},
     failure, hooks,
     input::Input,
     json::{self, Shape},
     memory, outcome,
-    report::{Format, ReadError, Report},
+    report::{Format, Report},
     retries::{RepeatedResult, Retries, Tool, failed},
     text, time,
 };
 
-/// The report of one run or shard.
-pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("CTRF", "results").with_lists("tests");
-    let parsed = json::parse::<File>(input, shape)?;
-    let results = parsed.value.results.unwrap_or_default();
-    let dialect = Dialect::of(results.tool.as_ref().and_then(|tool| tool.name.as_deref()));
-    let mut report = Report::empty(Format::Ctrf);
-    let environment = results
-        .environment
-        .or(parsed.value.environment)
-        .unwrap_or_default();
-    report.shard = environment.shard_id.as_deref().and_then(shard);
-    report.context = context(&environment);
-    report.run_key = parsed.value.run_id.as_deref().and_then(text::title);
-    if let Some(summary) = &results.summary {
-        report.widen(summary.start.and_then(time::from_epoch), None);
-        report.widen(summary.stop.and_then(time::from_epoch), None);
-    }
-    let mut tests = Collector::for_results(results.tests.len());
-    let (mut retries, mut suites) = (Retries::default(), HashMap::new());
-    for test in &results.tests {
-        let attempts = attempts(input, test, &dialect.browser(test));
-        for attempt in &attempts {
-            report.widen(attempt.started_at, attempt.duration_ms);
-            if attempt.status == AttemptStatus::Interrupted {
-                report.state = RunState::Interrupted;
+impl json::Document for File {
+    const FORMAT: Format = Format::Ctrf;
+    const SHAPE: Shape = Shape::of_list("CTRF", "results").with_lists("tests");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        let results = self.results.unwrap_or_default();
+        let dialect = Dialect::of(&results.tool.unwrap_or_default());
+        let environment = results.environment.or(self.environment).unwrap_or_default();
+        let summary = results.summary.unwrap_or_default();
+        report.shard = shard(environment.shard_id.or_empty());
+        report.context = context(&environment);
+        report.run_key = text::title(self.run_id.or_empty());
+        report.widen(summary.start.time(), None);
+        report.widen(summary.stop.time(), None);
+        let mut tests = Collector::for_results(results.tests.len());
+        let (mut retries, mut suites) = (Retries::default(), HashMap::new());
+        for test in &results.tests {
+            let attempts = attempts(input, test, &dialect.browser(test));
+            let name = name(input, test, dialect);
+            if failed(&attempts) && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
+                continue;
+            }
+            if dialect == Dialect::JunitToCtrf {
+                let suite = suites.len();
+                let suite = *suites.entry(test.suite.parts()).or_insert(suite);
+                let result = RepeatedResult::of_test(name.into(), attempts);
+                retries.add(Tool::JunitToCtrf, suite, 0, result);
+            } else {
+                tests.add(name, attempts);
             }
         }
-        let name = name(input, test, dialect);
-        if failed(&attempts) && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
-            continue;
+        for (_, test, attempts) in retries.executions() {
+            tests.add(test, attempts);
         }
-        if dialect == Dialect::JunitToCtrf {
-            let suite = suites.len();
-            let suite = *suites.entry(test.suite.parts()).or_insert(suite);
-            let result = RepeatedResult::of_test(name.into(), attempts);
-            retries.add(Tool::JunitToCtrf, suite, 0, result);
-        } else {
-            tests.add(name, attempts);
+        report.take_tests(tests);
+        report.check_header(input.name, *summary.failed);
+        if dialect == Dialect::Vitest {
+            let warning = "Vitest's CTRF names groups in place of their tests; import Vitest's JSON instead.";
+            report.warnings.push(warning.to_owned());
         }
     }
-    for (_, test, attempts) in retries.executions() {
-        tests.add(test, attempts);
-    }
-    report.tests = tests.finish();
-    if parsed.cut_at.is_none() {
-        report.check_header(
-            input.name,
-            results.summary.as_ref().and_then(|summary| *summary.failed),
-        );
-    }
-    if dialect == Dialect::Vitest {
-        report
-            .warnings
-            .push("Vitest's CTRF names groups in place of their tests; import Vitest's JSON instead.".into());
-    }
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
 /// The contents of `name` and `suite`, which differ between reporters.
@@ -101,13 +83,13 @@ enum Dialect {
 }
 
 impl Dialect {
-    fn of(tool: Option<&str>) -> Self {
-        match tool.map(str::to_ascii_lowercase).as_deref() {
-            Some("playwright") => Self::Playwright,
-            Some("jest") => Self::Jest,
-            Some("pytest") => Self::Pytest,
-            Some("vitest") => Self::Vitest,
-            Some("junit-to-ctrf") => Self::JunitToCtrf,
+    fn of(tool: &model::Tool) -> Self {
+        match &*tool.name.or_empty().to_ascii_lowercase() {
+            "playwright" => Self::Playwright,
+            "jest" => Self::Jest,
+            "pytest" => Self::Pytest,
+            "vitest" => Self::Vitest,
+            "junit-to-ctrf" => Self::JunitToCtrf,
             _ => Self::Other,
         }
     }
@@ -129,7 +111,7 @@ impl Dialect {
 
 fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
     let suite = test.suite.parts();
-    let title = test.name.as_deref().unwrap_or_default();
+    let title = test.name.or_empty();
     let own = match dialect {
         Dialect::Pytest => title
             .strip_prefix(&suite.join("::"))
@@ -147,10 +129,7 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
         .iter()
         .map(String::as_str)
         .chain(std::iter::once(own.unwrap_or(title)));
-    TestName {
-        name: text::joined(parts),
-        file_path: test.file_path.as_deref().and_then(|path| input.stored_file(path)),
-    }
+    named(parts, input.stored_file(test.file_path.or_empty()))
 }
 
 fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Attempt> {
@@ -187,12 +166,12 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
     );
     let status = status(input, test, error.as_ref());
     let may_have_error = status.is_failure() || status == AttemptStatus::Interrupted;
-    let start = test.start.and_then(time::from_epoch);
-    let duration = test.duration.and_then(time::duration_ms);
-    let duration = duration.or_else(|| milliseconds_between(start, *test.stop));
+    let (start, stop) = (test.start.time(), test.stop.time());
+    let between = || u64::try_from(stop?.since_ms(start?)).ok();
+    let duration = test.duration.ms().or_else(between);
     let errors = error.into_iter().filter(|_| may_have_error).collect();
     let mut attempt = failure::as_reported(status, errors, duration, start)
-        .skipped_because(test.message.as_deref().and_then(text::skip_reason));
+        .skipped_because(text::skip_reason(test.message.or_empty()));
     attempt.browser.clone_from(browser);
     let mut collected = Collected::default();
     for file in test.attachments.iter() {
@@ -200,7 +179,7 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         collected.file(input, name, kind, file.path.as_deref());
     }
     for line in test.stdout.iter() {
-        collected.print(line.as_deref().unwrap_or_default());
+        collected.print(line.or_empty());
         collected.print("\n");
     }
     collected.give_to(&mut attempt);
@@ -209,14 +188,8 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
 
 /// CTRF has no status for time-outs and interruptions; `rawStatus` and messages do.
 fn status(input: &Input<'_>, test: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
-    let raw = test
-        .raw_status
-        .as_deref()
-        .and_then(|word| outcome::status(outcome::CTRF, word));
-    match (
-        input.status(outcome::CTRF, test.status.as_deref().unwrap_or_default()),
-        raw,
-    ) {
+    let raw = outcome::status(outcome::CTRF, test.raw_status.or_empty());
+    match (input.status(outcome::CTRF, test.status.or_empty()), raw) {
         (_, Some(AttemptStatus::Interrupted)) => AttemptStatus::Interrupted,
         (AttemptStatus::Passed, _) if never_stopped(test) => AttemptStatus::Interrupted,
         (AttemptStatus::Failed, Some(AttemptStatus::TimedOut)) => AttemptStatus::TimedOut,
@@ -230,13 +203,8 @@ fn never_stopped(test: &Test) -> bool {
     test.stop == Some(0.0) && test.duration.is_some_and(|duration| duration < 0.0)
 }
 
-fn milliseconds_between(start: Option<Timestamp>, stop: Option<f64>) -> Option<u64> {
-    let stop = stop.and_then(time::from_epoch)?;
-    u64::try_from(stop.since_ms(start?)).ok()
-}
-
 fn context(environment: &Environment) -> RunContext {
-    let value = |text: &Option<String>| text.as_deref().and_then(text::title);
+    let value = |text: &json::Text| text::title(text.or_empty());
     RunContext {
         branch: value(&environment.branch_name),
         commit_sha: value(&environment.commit),

@@ -13,7 +13,7 @@ use crate::{
 /// The file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct File {
+pub(crate) struct File {
     pub(super) run_id: json::Text,
     pub(super) results: Option<Results>,
     /// Older reporters put it here.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// One line. Absent fields are empty.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Event<'a> {
+pub(crate) struct Event<'a> {
     #[serde(borrow)]
     pub(super) action: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -25,10 +25,4 @@ pub(super) struct Event<'a> {
     /// Seconds.
     #[serde(default)]
     pub(super) elapsed: Option<f64>,
-}
-
-impl<'a> Event<'a> {
-    pub(super) fn read(line: &'a str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(line.trim())
-    }
 }

@@ -9,7 +9,7 @@ use super::{
     event::Event,
     output::{Output, failure_text},
 };
-use crate::{failure, input::Input, text, time};
+use crate::{failure, input::Input, location::at_line, text, time};
 
 /// A test.
 #[derive(Debug)]
@@ -117,11 +117,7 @@ fn test_line(output: &str) -> Option<Location> {
         let (number, _) = rest.split_once(':')?;
         let plain = file.ends_with("_test") && !file.contains(['/', ' ', '\\']);
         plain.then_some(())?;
-        Some(Location {
-            file: format!("{file}.go"),
-            line: Some(number.parse().ok()?),
-            column: None,
-        })
+        Some(at_line(format!("{file}.go"), Some(number.parse().ok()?)))
     })
 }
 

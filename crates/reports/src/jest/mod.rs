@@ -5,78 +5,68 @@ mod model;
 use std::{borrow::Cow, collections::HashMap};
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
-    test::TestName,
 };
 
-use self::model::{Assertion, Run, TestFile};
+pub(crate) use self::model::Run;
+use self::model::{Assertion, TestFile};
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     frame::{Parts, dedent},
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome,
-    report::{Format, ReadError, Report},
+    limits,
+    location::at_line,
+    memory, outcome,
+    report::{Format, Report},
     text, time, vitest,
 };
 
-/// The report of one run.
-pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
-    let shape = Shape::of_list("Jest JSON", "testResults");
-    let parsed = json::parse::<Run>(input, shape)?;
-    let run = parsed.value;
-    // Only Jest counts these.
-    let vitest = run.num_runtime_error_test_suites.is_none();
-    let mut report = Report::empty(Format::Jest);
-    report.widen(run.start_time.and_then(time::from_epoch), None);
-    if run.was_interrupted == Some(true) {
-        report.state = RunState::Interrupted;
-    }
-    let mut tests = Collector::default();
-    for file in &run.test_results {
-        report.widen(file.start_time.and_then(time::from_epoch), None);
-        report.widen(file.end_time.and_then(time::from_epoch), None);
-        let file_path = file.name.as_deref().and_then(|name| input.stored_file(name));
-        // jest-junit adds a nameless test for a file that failed to load. Other reporters then write it, too.
-        let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
-        let sections = Sections::of(file);
-        for test in file.assertion_results.iter().filter(has_name) {
-            if !memory::charge(file_path.as_deref().map_or(0, str::len)) {
-                break;
-            }
-            // Vitest calls a skipped test "skipped". A pending one did not end: its worker did, or the run was stopped.
-            if vitest && test.status.as_deref() == Some("pending") {
-                report.state = RunState::Interrupted;
-            }
-            let parts = test
-                .ancestor_titles
-                .iter()
-                .map(String::as_str)
-                .chain(test.title.as_deref());
-            let name = TestName {
-                name: text::joined(parts),
-                file_path: file_path.clone(),
-            };
-            let attempts = if vitest {
-                vitest_attempts(input, test)
-            } else {
-                jest_attempts(input, test, &sections)
-            };
-            tests.add(name, attempts);
+impl json::Document for Run {
+    const FORMAT: Format = Format::Jest;
+    const SHAPE: Shape = Shape::of_list("Jest JSON", "testResults");
+
+    fn add_to(self, input: &Input<'_>, report: &mut Report) {
+        // Only Jest counts these.
+        let vitest = self.num_runtime_error_test_suites.is_none();
+        report.widen(self.start_time.time(), None);
+        if self.was_interrupted == Some(true) {
+            report.state = RunState::Interrupted;
         }
-        report.errors.extend(file_error(input, file, file_path));
-    }
-    report.tests = tests.finish();
-    if parsed.cut_at.is_none() {
-        report.check_header(input.name, *run.num_failed_tests);
-        let has_broken_file = *run.num_runtime_error_test_suites > Some(0.0);
-        report.check_summary(input.name, run.success == Some(false), "success: false");
+        let mut tests = Collector::default();
+        for file in &self.test_results {
+            report.widen(file.start_time.time(), None);
+            report.widen(file.end_time.time(), None);
+            let file_path = input.stored_file(file.name.or_empty());
+            // jest-junit adds a nameless test for a file that failed to load. Other reporters then write it, too.
+            let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
+            let sections = Sections::of(file);
+            for test in file.assertion_results.iter().filter(has_name) {
+                if !memory::charge(file_path.as_deref().map_or(0, str::len)) {
+                    break;
+                }
+                // Vitest calls a skipped test "skipped". A pending one did not end: its worker did, or the run was stopped.
+                if vitest && test.status.as_deref() == Some("pending") {
+                    report.state = RunState::Interrupted;
+                }
+                let name = named(titles(test), file_path.clone());
+                let attempts = if vitest {
+                    vitest_attempts(input, test)
+                } else {
+                    jest_attempts(input, test, &sections)
+                };
+                tests.add(name, attempts);
+            }
+            report.errors.extend(file_error(input, file, file_path));
+        }
+        report.tests = tests.finish();
+        report.check_header(input.name, *self.num_failed_tests);
+        let has_broken_file = *self.num_runtime_error_test_suites > Some(0.0);
+        report.check_summary(input.name, self.success == Some(false), "success: false");
         report.check_summary(input.name, has_broken_file, "a test file that does not load");
     }
-    report.mark_cut_off(parsed.cut_at);
-    Ok((report, parsed.another_at))
 }
 
 /// The error of a file that failed outside of its tests: it did not load, or a hook failed.
@@ -85,16 +75,12 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
     if file.status.as_deref() != Some("failed") || file.assertion_results.iter().any(failed) {
         return None;
     }
-    let message = text::plain(file.message.as_deref().unwrap_or_default());
+    let message = text::plain(file.message.or_empty());
     let message = message
         .trim_start()
         .trim_start_matches("● Test suite failed to run")
         .to_owned();
-    let whole = path.clone().map(|file| Location {
-        file,
-        line: None,
-        column: None,
-    });
+    let whole = path.map(|file| at_line(file, None));
     let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
         failure::error_saying("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
     });
@@ -104,7 +90,7 @@ fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Optio
 
 /// The status of the final attempt.
 fn final_status(input: &Input<'_>, test: &Assertion) -> AttemptStatus {
-    input.status(outcome::JEST, test.status.as_deref().unwrap_or_default())
+    input.status(outcome::JEST, test.status.or_empty())
 }
 
 fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
@@ -118,13 +104,10 @@ fn failed(errors: Vec<ErrorDetail>) -> Attempt {
 /// Jest counts the invocations and keeps the error of each earlier one.
 fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -> Vec<Attempt> {
     let retried = test.retry_reasons.len().max(test.retry_messages.len());
-    let counted = test
-        .invocations
-        .and_then(time::duration_ms)
-        .and_then(|count| usize::try_from(count).ok());
+    let counted = test.invocations.map(|count| count - 1.0);
     let earlier = counted
-        .map_or(0, |count| count.saturating_sub(1))
-        .min(limits::COUNTED_ATTEMPTS)
+        .and_then(time::counted_attempts)
+        .unwrap_or(0)
         .max(retried)
         .min(limits::ATTEMPTS);
     let mut attempts: Vec<Attempt> = (0..earlier)
@@ -163,8 +146,8 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
 /// The time of the final attempt. Both tools write only that one.
 fn timed(last: Attempt, test: &Assertion) -> Attempt {
     Attempt {
-        duration_ms: test.duration.and_then(time::duration_ms),
-        started_at: test.start_at.and_then(time::from_epoch),
+        duration_ms: test.duration.ms(),
+        started_at: test.start_at.time(),
         ..last
     }
 }
@@ -180,7 +163,7 @@ struct Sections<'a>(HashMap<&'a str, Vec<&'a str>>);
 
 impl<'a> Sections<'a> {
     fn of(file: &'a TestFile) -> Self {
-        let message = file.message.as_deref().unwrap_or_default();
+        let message = file.message.or_empty();
         let mut sections: HashMap<&str, Vec<&str>> = HashMap::new();
         for section in message.split("  ● ").skip(1) {
             let same = sections.entry(first_line(section)).or_default();
@@ -201,11 +184,14 @@ impl<'a> Sections<'a> {
     }
 }
 
+fn titles(test: &Assertion) -> impl Iterator<Item = &str> {
+    let outer = test.ancestor_titles.iter().map(String::as_str);
+    outer.chain(test.title.as_deref())
+}
+
 /// The titles of a test as Jest prints them above an error.
 fn heading(test: &Assertion) -> String {
-    let titles = test.ancestor_titles.iter().map(String::as_str);
-    let path: Vec<&str> = titles.chain(test.title.as_deref()).collect();
-    path.join(" › ")
+    titles(test).collect::<Vec<_>>().join(" › ")
 }
 
 /// A message without the test's heading, which Jest's in-memory result has above it.
@@ -261,14 +247,9 @@ fn vitest_failed(errors: Vec<ErrorDetail>) -> Attempt {
             .as_deref()
             .is_some_and(|text| text.contains("STACK_TRACE_ERROR"))
     };
-    let timed_out = errors.iter().any(placeholder);
-    let attempt = failed(errors);
-    if timed_out {
-        Attempt {
-            status: AttemptStatus::TimedOut,
-            ..attempt
-        }
+    if errors.iter().any(placeholder) {
+        attempt(AttemptStatus::TimedOut, errors)
     } else {
-        attempt
+        failed(errors)
     }
 }

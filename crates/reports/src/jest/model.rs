@@ -7,7 +7,7 @@ use crate::json;
 /// The file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Run {
+pub(crate) struct Run {
     pub(super) start_time: json::Number,
     pub(super) success: json::Flag,
     pub(super) was_interrupted: json::Flag,

@@ -11,7 +11,9 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::memory;
+use assay_domain::timestamp::Timestamp;
+
+use crate::{memory, time};
 
 /// A text, also from a number or a truth value.
 pub(crate) type Text = Lenient<Option<String>>;
@@ -27,6 +29,35 @@ pub(crate) type List<T> = Lenient<Vec<T>>;
 /// A field of any JSON type. A value that does not fit is read as the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Lenient<T>(pub(crate) T);
+
+impl Text {
+    /// The text; empty without one.
+    pub(crate) fn or_empty(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The text unless it is blank.
+    pub(crate) fn not_blank(&self) -> Option<&str> {
+        self.0.as_deref().filter(|text| !text.trim().is_empty())
+    }
+}
+
+impl Number {
+    /// Whole milliseconds of a duration in milliseconds.
+    pub(crate) fn ms(&self) -> Option<u64> {
+        self.0.and_then(time::duration_ms)
+    }
+
+    /// Whole milliseconds of a duration in seconds.
+    pub(crate) fn seconds_ms(&self) -> Option<u64> {
+        self.0.and_then(|seconds| time::duration_ms(seconds * 1000.0))
+    }
+
+    /// The point in time of seconds or milliseconds since 1970.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        self.0.and_then(time::from_epoch)
+    }
+}
 
 impl<T> Deref for Lenient<T> {
     type Target = T;
@@ -198,21 +229,14 @@ impl OfAnyJson<'_> for Option<u32> {
 }
 
 impl<'de, T: Deserialize<'de>> OfAnyJson<'de> for Vec<T> {
-    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
-        list::<Option<T>, T, A>(elements)
+    fn of_list<A: SeqAccess<'de>>(mut elements: A) -> Result<Self, A::Error> {
+        let mut list = Self::new();
+        while let Some(element) = elements.next_element::<Option<T>>()? {
+            memory::reserve::<T, A::Error>()?;
+            list.extend(element);
+        }
+        Ok(list)
     }
-}
-
-/// The elements of a list of `E` that are values of `T`.
-fn list<'de, E: Deserialize<'de> + Into<Option<T>>, T, A: SeqAccess<'de>>(
-    mut elements: A,
-) -> Result<Vec<T>, A::Error> {
-    let mut list = Vec::new();
-    while let Some(element) = elements.next_element::<E>()? {
-        memory::reserve::<T, A::Error>()?;
-        list.extend(element.into());
-    }
-    Ok(list)
 }
 
 /// A list of texts. An element that is not a text becomes an empty one, so that the others keep their index.
@@ -230,14 +254,13 @@ impl Deref for TextList {
 }
 
 impl<'de> OfAnyJson<'de> for TextList {
-    fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
-        list::<Text, String, A>(elements).map(Self)
-    }
-}
-
-impl From<Text> for Option<String> {
-    fn from(Lenient(text): Text) -> Self {
-        Some(text.unwrap_or_default())
+    fn of_list<A: SeqAccess<'de>>(mut elements: A) -> Result<Self, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Lenient(text)) = elements.next_element::<Text>()? {
+            memory::reserve::<String, A::Error>()?;
+            list.push(text.unwrap_or_default());
+        }
+        Ok(Self(list))
     }
 }
 
@@ -245,15 +268,7 @@ impl From<Text> for Option<String> {
 pub(crate) type TextOrLines = Lenient<JoinedLines>;
 
 #[derive(Debug, Default)]
-pub(crate) struct JoinedLines(Option<String>);
-
-impl Deref for JoinedLines {
-    type Target = Option<String>;
-
-    fn deref(&self) -> &Option<String> {
-        &self.0
-    }
-}
+pub(crate) struct JoinedLines(pub(crate) Option<String>);
 
 impl<'de> OfAnyJson<'de> for JoinedLines {
     fn of_text(text: &str) -> Self {
@@ -270,14 +285,12 @@ impl<'de> OfAnyJson<'de> for JoinedLines {
 pub(crate) type RareList<T> = Lenient<BoxedList<T>>;
 
 #[derive(Debug)]
-pub(crate) struct BoxedList<T>(Option<Box<Elements<T>>>);
-
-#[derive(Debug)]
-struct Elements<T>(Vec<T>);
+#[expect(clippy::box_collection, reason = "a list takes three words")]
+pub(crate) struct BoxedList<T>(Option<Box<Vec<T>>>);
 
 impl<T> BoxedList<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flat_map(|elements| &elements.0)
+        self.0.iter().flat_map(|elements| elements.iter())
     }
 }
 
@@ -290,7 +303,7 @@ impl<T> Default for BoxedList<T> {
 impl<'de, T: Deserialize<'de>> OfAnyJson<'de> for BoxedList<T> {
     fn of_list<A: SeqAccess<'de>>(elements: A) -> Result<Self, A::Error> {
         let elements = Vec::of_list(elements)?;
-        Ok(Self((!elements.is_empty()).then(|| Box::new(Elements(elements)))))
+        Ok(Self((!elements.is_empty()).then(|| Box::new(elements))))
     }
 }
 

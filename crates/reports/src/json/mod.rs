@@ -17,7 +17,10 @@ pub(crate) use self::{
     },
     walk::keys,
 };
-use crate::{input::Input, report::ReadError};
+use crate::{
+    input::Input,
+    report::{Format, ReadError, Report},
+};
 
 /// A parsed file.
 #[derive(Debug)]
@@ -65,6 +68,26 @@ pub(crate) fn parse<T: DeserializeOwned>(
     shape: Shape,
 ) -> Result<JsonReport<T>, ReadError> {
     parse_report(input, shape, |_, at| at)
+}
+
+/// A JSON format with one object for a run.
+pub(crate) trait Document: DeserializeOwned {
+    /// The format of its reports.
+    const FORMAT: Format;
+    /// Its properties.
+    const SHAPE: Shape;
+
+    /// Adds what was parsed to an empty report.
+    fn add_to(self, input: &Input<'_>, report: &mut Report);
+}
+
+/// Reads the report in a file. The second value is the byte where another report begins.
+pub(crate) fn read<D: Document>(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
+    let parsed = parse::<D>(input, D::SHAPE)?;
+    let mut report = Report::empty(D::FORMAT);
+    parsed.value.add_to(input, &mut report);
+    report.mark_cut_off(input.name, parsed.cut_at);
+    Ok((report, parsed.another_at))
 }
 
 /// Parses a report that is a list of objects with the key, or one such object. Otherwise like [`parse`].
@@ -137,7 +160,7 @@ fn parse_report<T: DeserializeOwned>(
 }
 
 /// The first JSON value of a text; text after it is ignored.
-pub(crate) fn first_value<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+pub(crate) fn first_value<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, serde_json::Error> {
     T::deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 

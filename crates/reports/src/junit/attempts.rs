@@ -97,7 +97,7 @@ impl AttemptReader<'_> {
         if case.is_muted() {
             attempts.push(self.skipped(case));
         } else if case.has(ChildKind::Error)
-            && !case.failed_as_flaky()
+            && case.failure_as_flaky().is_none()
             // pytest writes both for a test that skipped itself and whose tear-down failed, Catch2 for an expected failure.
             && (self.dialect == Dialect::Pytest || !case.has(ChildKind::Skipped))
         {
@@ -166,7 +166,7 @@ impl AttemptReader<'_> {
         let mut errors: Vec<ErrorDetail> = Vec::new();
         for child in children.iter().take(most_errors) {
             let error = self.error(child);
-            if errors::status(self.dialect, child, error.as_ref()) == AttemptStatus::TimedOut {
+            if errors::status(child, error.as_ref()) == AttemptStatus::TimedOut {
                 status = AttemptStatus::TimedOut;
             }
             errors.extend(error);
@@ -201,7 +201,7 @@ impl AttemptReader<'_> {
     /// An attempt with its own outcome.
     fn of_child(&self, child: &Child<'_>) -> Attempt {
         let error = self.error(child);
-        let status = errors::status(self.dialect, child, error.as_ref());
+        let status = errors::status(child, error.as_ref());
         let mut attempt = self.attempt(status, child.time, child.timestamp);
         attempt.errors.extend(error);
         attempt

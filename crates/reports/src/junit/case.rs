@@ -8,8 +8,8 @@ use std::{
 use assay_domain::attempt::AttemptStatus;
 
 use crate::{
-    limits, outcome,
-    xml::{Tag, decode},
+    outcome,
+    xml::{Element, Tag, append, decode},
 };
 
 /// A `testcase` element.
@@ -40,35 +40,49 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Resets the case to the one that a tag begins. Reuse saves an allocation per case.
-    pub(super) fn begin(&mut self, tag: Tag<'a, '_>) {
-        let mut children = std::mem::take(&mut self.children);
-        children.clear();
-        *self = Self {
-            children,
-            ..Self::default()
-        };
-        for (key, value) in tag.attributes() {
-            // Bytes are compared faster than strings here: most names already differ in length.
-            match key.as_bytes() {
-                b"name" => self.name = decode(value),
-                b"classname" => self.classname = Some(decode(value)),
-                b"file" => self.file = Some(value),
-                b"time" => self.time = Some(value),
-                b"timestamp" => self.timestamp = Some(value),
-                b"status" => self.status = value,
-                b"result" => self.result = value,
-                b"flaky" => self.is_flaky = value == "true",
-                b"assertions" => {}
+    /// Reads a case. Returns the cases inside of it, too.
+    pub(super) fn of(element: Element<'a>) -> (Self, Vec<Element<'a>>) {
+        let mut case = Self::of_tag(element.tag());
+        let mut inner = Vec::new();
+        for part in element.elements {
+            match part.name {
+                "testcase" => inner.push(part),
+                "system-out" if case.has_error_in_output() => append(&mut case.output, part.text),
+                "system-out" | "system-err" => append(&mut case.console, part.text),
                 _ => {
-                    self.has_line |= key == "line";
-                    self.is_of_bitrise |= key == "configuration-hash";
-                    let mut hasher = DefaultHasher::new();
-                    (self.attributes, key, value).hash(&mut hasher);
-                    self.attributes = hasher.finish();
+                    if let Some(kind) = ChildKind::of(&part.tag()) {
+                        case.children.push(Child::new(kind, part));
+                    }
                 }
             }
         }
+        (case, inner)
+    }
+
+    fn of_tag(tag: Tag<'a, '_>) -> Self {
+        let mut case = Self::default();
+        for (key, value) in tag.attributes() {
+            // Bytes are compared faster than strings here: most names already differ in length.
+            match key.as_bytes() {
+                b"name" => case.name = decode(value),
+                b"classname" => case.classname = Some(decode(value)),
+                b"file" => case.file = Some(value),
+                b"time" => case.time = Some(value),
+                b"timestamp" => case.timestamp = Some(value),
+                b"status" => case.status = value,
+                b"result" => case.result = value,
+                b"flaky" => case.is_flaky = value == "true",
+                b"assertions" => {}
+                _ => {
+                    case.has_line |= key == "line";
+                    case.is_of_bitrise |= key == "configuration-hash";
+                    let mut hasher = DefaultHasher::new();
+                    (case.attributes, key, value).hash(&mut hasher);
+                    case.attributes = hasher.finish();
+                }
+            }
+        }
+        case
     }
 
     /// Takes the marks that TestCafe appends to a name. `(unstable)` means that an attempt failed.
@@ -101,19 +115,12 @@ impl<'a> Case<'a> {
 
     /// Whether the output contains the error. CTest and Cucumber write an empty failure and put the error into the
     /// output. CTest writes the output before the failure, so its `status` decides.
-    pub(super) fn has_error_in_output(&self) -> bool {
+    fn has_error_in_output(&self) -> bool {
         self.status == "fail"
             || self
                 .children
                 .last()
                 .is_some_and(|child| child.kind == ChildKind::Error && child.is_empty())
-    }
-
-    /// Adds an outcome. Beyond a bound that no tool reaches, only the first outcome of each kind is added.
-    pub(super) fn add(&mut self, child: Child<'a>) {
-        if self.children.len() < 2 * limits::ATTEMPTS || !self.has(child.kind) {
-            self.children.push(child);
-        }
     }
 
     /// Whether it is skipped with a reason.
@@ -123,13 +130,14 @@ impl<'a> Case<'a> {
             .any(|child| child.kind == ChildKind::Skipped && !child.is_empty())
     }
 
-    /// Whether its only failure says that it passed on a retry. cargo-nextest writes it with `flaky-result = "fail"`.
-    pub(super) fn failed_as_flaky(&self) -> bool {
-        self.has(ChildKind::Flaky)
-            && self
-                .children
-                .iter()
-                .all(|child| child.kind != ChildKind::Error || child.type_name == "flaky failure")
+    /// Its failure if that says that it passed on a retry. cargo-nextest writes it with `flaky-result = "fail"`.
+    pub(super) fn failure_as_flaky(&self) -> Option<&Child<'a>> {
+        let mut failures = self
+            .children
+            .iter()
+            .filter(|child| child.kind == ChildKind::Error);
+        let first = failures.next().filter(|first| first.type_name == "flaky failure");
+        first.filter(|_| self.has(ChildKind::Flaky) && failures.next().is_none())
     }
 
     /// Whether the tool expects a failure of the case and does not count it.
@@ -216,22 +224,26 @@ impl ChildKind {
 }
 
 impl<'a> Child<'a> {
-    pub(super) fn new(kind: ChildKind, tag: Tag<'a, '_>) -> Self {
-        let mut child = Self {
-            kind,
-            element: tag.name,
-            ..Self::default()
+    pub(super) fn new(kind: ChildKind, element: Element<'a>) -> Self {
+        let tag = element.tag();
+        let time_of = |name| {
+            tag.attributes()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value)
         };
-        for (key, value) in tag.attributes() {
-            match key {
-                "message" => child.message = decode(value),
-                "type" => child.type_name = decode(value),
-                "time" => child.time = Some(value),
-                "timestamp" => child.timestamp = Some(value),
-                _ => {}
-            }
+        let (time, timestamp) = (time_of("time"), time_of("timestamp"));
+        let (message, type_name) = (element.value("message"), element.value("type"));
+        let mut stacks = element.elements.into_iter();
+        Self {
+            kind,
+            element: element.name,
+            message,
+            type_name,
+            time,
+            timestamp,
+            text: element.text,
+            stack: stacks.next().map(|stack| stack.text).unwrap_or_default(),
         }
-        child
     }
 
     /// Whether it has neither message, type nor text.

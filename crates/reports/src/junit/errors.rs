@@ -49,24 +49,14 @@ pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> 
     detail(input, message, stack)
 }
 
-/// The status of an attempt with this outcome: timed out if the text is that of the tool's time limit, else failed.
-pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
-    let message = error
-        .and_then(|error| error.message.as_deref())
-        .unwrap_or(&child.message);
-    let timed_out = match dialect {
-        Dialect::Nextest => child.type_name == "test timeout",
-        Dialect::NodeTest => child.type_name == "testTimeoutFailure",
-        Dialect::Surefire | Dialect::Gradle | Dialect::Robot | Dialect::Xcbeautify | Dialect::Other => {
-            failure::is_time_limit(&child.type_name) || failure::is_time_limit(message)
-        }
-        Dialect::Playwright | Dialect::Vitest | Dialect::Pytest | Dialect::Jest | Dialect::Mocha => {
-            failure::is_time_limit(message)
-        }
-        Dialect::Gotestsum | Dialect::GoJunitReport => go::is_timeout(message),
-        // These tools have no known word for a time-out.
-        Dialect::Prove | Dialect::Ctest => false,
-    };
+/// The status of an attempt with this outcome: timed out if the text is that of a tool's time limit, else failed.
+pub(super) fn status(child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
+    let message = error.and_then(|error| error.message.as_deref());
+    let message = message.unwrap_or(&child.message);
+    let timed_out = failure::is_time_limit(&child.type_name)
+        || failure::is_time_limit(message)
+        || child.type_name == "testTimeoutFailure"
+        || go::is_timeout(message);
     if timed_out {
         AttemptStatus::TimedOut
     } else {
@@ -263,36 +253,16 @@ fn failure_in_output(output: &str) -> String {
 
 /// Surefire escapes control characters twice, in stack traces without the semicolon: `&#7;`, `&amp#7;`.
 fn unescaped_twice(text: &str) -> Cow<'_, str> {
-    if !text.contains("&#") && !text.contains("&amp#") {
-        return Cow::Borrowed(text);
-    }
-    let mut unescaped = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        let (before, reference) = rest.split_at(at);
-        unescaped.push_str(before);
-        let numbered = reference.trim_start_matches("&amp#").trim_start_matches("&#");
-        let end = numbered.find(|c: char| !c.is_ascii_digit() && c != '+');
-        let (number, after) = numbered.split_at(end.unwrap_or(numbered.len()));
-        let control = after
-            .strip_prefix(';')
-            .filter(|_| number.parse::<u8>().is_ok_and(|code| code < 32));
-        match control {
-            Some(after) => {
-                unescaped.push(char::REPLACEMENT_CHARACTER);
-                rest = after;
-            }
-            // All marks before a number that is not of a control character stay, and an ampersand without a mark.
-            None => {
-                let (mark, after) = reference.split_at((reference.len() - numbered.len()).max(1));
-                unescaped.push_str(mark);
-                rest = after;
-            }
+    ESCAPED_TWICE.replace_all(text, |captures: &Captures<'_>| {
+        let group = |number| captures.get(number).map_or("", |group| group.as_str());
+        match group(1).parse::<u8>() {
+            Ok(code) if code < 32 => "\u{fffd}".to_owned(),
+            _ => group(0).to_owned(),
         }
-    }
-    unescaped.push_str(rest);
-    Cow::Owned(unescaped)
+    })
 }
+
+static ESCAPED_TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:&amp#|&#)+(\+?[0-9]+);"));
 
 #[cfg(test)]
 mod tests {

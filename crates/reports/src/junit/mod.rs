@@ -15,8 +15,6 @@ mod suite;
 
 pub(crate) use self::errors::of_output as error_of_output;
 
-use std::borrow::Cow;
-
 use assay_domain::{attempt::Attempt, run::RunState};
 
 use self::{
@@ -30,59 +28,33 @@ use self::{
 use crate::{
     attempt_output::Collected,
     collect::LocatedTest,
-    go,
+    failure, go,
     header::missing_failures,
     hooks,
     input::Input,
     limits, memory,
-    report::{Format, ReadError, Report},
-    retries,
-    xml::{Node, Xml, append, cut_before_first_test, hold_copies},
+    report::{Format, Report},
+    retries, text,
+    xml::{Document, Element, Part, Tag},
 };
 
-/// The format's name in messages.
-const FORMAT: &str = "JUnit XML";
-
-/// Reads a file. Fails if the root is not `testsuites` or `testsuite`, if elements do not match, or if a limit is
-/// exceeded. A file that is cut off returns its whole elements.
-pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    hold_copies(input);
-    let mut reader = JunitReader::new(input);
-    reader.run()?;
-    reader.finish()
-}
-
 /// Reads one file.
-struct JunitReader<'a> {
-    input: Input<'a>,
-    xml: Xml<'a>,
-    /// The open elements, the innermost last.
-    open: Vec<ElementKind>,
+#[derive(Default)]
+pub(crate) struct Run<'a> {
     suites: Vec<Suite<'a>>,
-    /// The open case, if any.
-    case: Case<'a>,
-    /// The cases around it: busted writes cases inside of others.
-    outer_cases: Vec<Case<'a>>,
     /// The set-ups of classes that failed in the open suite.
     set_ups: Vec<FailedSetUp>,
     /// The file of Mocha's latest "Root Suite", to which the suites after it belong.
     root_file: Option<&'a str>,
-    child: Option<Child<'a>>,
-    roots: usize,
     suite_count: usize,
-    cut_off: bool,
     /// The latest case is a nameless one of pytest. As the last case it means that pytest was interrupted.
     pytest_interrupted: bool,
     /// A test of Go ended another one, so that the rest of that one did not run.
     is_cut_short: bool,
-    /// TestNG's own reporters wrote the file.
-    is_of_testng: bool,
     /// The whole duration, an attribute of the root.
     whole_ms: Option<u64>,
     names: Names<'a>,
     tests: Repeats,
-    /// The errors of the run and its times; the rest is added at the end.
-    report: Report,
     /// What the outermost suites count and show.
     header: Header,
 }
@@ -98,310 +70,210 @@ struct FailedSetUp {
     has_passed: bool,
 }
 
-/// The kind of an open element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ElementKind {
-    Suite,
-    Properties,
-    Case,
-    /// An outcome of a case.
-    Child,
-    /// The stack trace in an outcome of a case.
-    Stack,
-    /// Output of a case that contains its error.
-    Output,
-    /// Other output of a case.
-    Console,
-    /// An error of a suite.
-    SuiteError,
-    /// Markup inside a text; it has no meaning of its own.
-    Markup,
-    /// Ignored with its contents.
-    Other,
+impl<'a> Document<'a> for Run<'a> {
+    const FORMAT: Format = Format::Junit;
+    const NAME: &'static str = "JUnit XML";
+    const ROOTS: &'static [&'static str] = &["testsuites", "testsuite"];
+    const WHOLE: &'static [&'static str] = &["testcase", "property", "error", "failure"];
+
+    fn part(tag: &Tag<'a, '_>, parent: &Element<'a>) -> Part {
+        let is_console = matches!(tag.name, "system-out" | "system-err");
+        let is_kept = match parent.name {
+            // busted writes cases inside of others.
+            "testcase" => is_console || tag.name == "testcase" || ChildKind::of(tag).is_some(),
+            "stackTrace" | "system-out" | "system-err" => return Part::Markup,
+            _ if is_console => false,
+            _ if tag.name == "stackTrace" => true,
+            _ => return Part::Markup,
+        };
+        if is_kept { Part::Kept } else { Part::LeftOut }
+    }
+
+    fn begin(&mut self, input: &Input<'a>, report: &mut Report, tag: Tag<'a, '_>, parent: &str) -> bool {
+        let is_suite = matches!(tag.name, "testsuites" | "testsuite") && parent != "properties";
+        if is_suite {
+            self.open_suite(input, report, tag);
+        }
+        is_suite || tag.name == "properties"
+    }
+
+    fn element(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
+        match element.name {
+            "testcase" => self.add_case(input, report, element),
+            "property" => {
+                if let Some(suite) = self.suites.last_mut() {
+                    suite.property(&element.value("name"), &element.value("value"));
+                }
+            }
+            _ => self.add_suite_error(input, report, element),
+        }
+    }
+
+    fn end(&mut self, report: &mut Report, name: &str, _parent: &str) {
+        if name != "properties" {
+            self.close_suite(report);
+        }
+    }
+
+    fn results(&self) -> usize {
+        self.tests.len()
+    }
+
+    fn finish(mut self, input: &Input<'a>, report: &mut Report) {
+        // Suites are still open in a file that is cut off.
+        while !self.suites.is_empty() {
+            self.close_suite(report);
+        }
+        report.widen(report.started_at, self.whole_ms);
+        let counted = self.header.shown.saturating_add(self.header.missing);
+        report
+            .errors
+            .extend(missing_failures(input.name, counted, self.header.shown));
+        report.tests = self.tests.finish();
+        if self.pytest_interrupted {
+            report.warnings.push(format!(
+                "{}: pytest was interrupted in a test that the report does not name",
+                input.name
+            ));
+        }
+        if self.pytest_interrupted || self.is_cut_short {
+            report.state = RunState::Interrupted;
+        }
+    }
 }
 
-impl<'a> JunitReader<'a> {
-    fn new(input: &Input<'a>) -> Self {
-        Self {
-            input: *input,
-            xml: Xml::new(input, FORMAT),
-            open: Vec::new(),
-            suites: Vec::new(),
-            case: Case::default(),
-            outer_cases: Vec::new(),
-            set_ups: Vec::new(),
-            root_file: None,
-            child: None,
-            roots: 0,
-            suite_count: 0,
-            cut_off: false,
-            pytest_interrupted: false,
-            is_cut_short: false,
-            is_of_testng: input
-                .text
-                .lines()
-                .take(3)
-                .any(|line| line.contains("Generated by org.testng.")),
-            whole_ms: None,
-            names: Names::default(),
-            tests: Repeats::for_file(input.text.len()),
-            report: Report::empty(Format::Junit),
-            header: Header::default(),
+impl<'a> Run<'a> {
+    fn open_suite(&mut self, input: &Input<'a>, report: &mut Report, tag: Tag<'a, '_>) {
+        let mut suite = Suite::new(tag, self.suites.last(), self.suite_count);
+        if self.suites.is_empty() {
+            let mut lines = input.text.lines().take(3);
+            suite.is_of_testng |= lines.any(|line| line.contains("Generated by org.testng."));
         }
-    }
-
-    fn run(&mut self) -> Result<(), ReadError> {
-        loop {
-            match self.xml.next()? {
-                Node::Open => {
-                    let open = self.begin_element()?;
-                    self.open.push(open);
-                }
-                Node::Close => {
-                    if let Some(closed) = self.open.pop() {
-                        self.end_element(closed)?;
-                    }
-                }
-                Node::Text(text) => self.text(text),
-                Node::End => return Ok(()),
-                Node::CutOff => {
-                    self.cut_off = true;
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn begin_element(&mut self) -> Result<ElementKind, ReadError> {
-        let tag = self.xml.tag();
-        Ok(match self.open.last() {
-            None => self.root()?,
-            Some(ElementKind::Suite) => match tag.name {
-                "testcase" => {
-                    self.case.begin(tag);
-                    ElementKind::Case
-                }
-                "testsuite" | "testsuites" => self.suite(),
-                "properties" => ElementKind::Properties,
-                "error" | "failure" => {
-                    self.child = Some(Child::new(ChildKind::Error, tag));
-                    ElementKind::SuiteError
-                }
-                _ => ElementKind::Other,
-            },
-            Some(ElementKind::Properties) => {
-                if let Some(suite) = self.suites.last_mut() {
-                    suite.property(&tag.value("name"), &tag.value("value"));
-                }
-                ElementKind::Other
-            }
-            Some(ElementKind::Case) => self.in_case(),
-            Some(ElementKind::Child | ElementKind::SuiteError) => match tag.name {
-                "stackTrace" => ElementKind::Stack,
-                "system-out" | "system-err" => ElementKind::Other,
-                _ => ElementKind::Markup,
-            },
-            Some(ElementKind::Stack | ElementKind::Output | ElementKind::Console | ElementKind::Markup) => {
-                ElementKind::Markup
-            }
-            Some(ElementKind::Other) => ElementKind::Other,
-        })
-    }
-
-    fn root(&mut self) -> Result<ElementKind, ReadError> {
-        self.roots += 1;
-        match self.xml.tag().name {
-            "testsuites" | "testsuite" => Ok(self.suite()),
-            other => Err(self.xml.broken_here(format!(
-                "expected <testsuites> or <testsuite> as the root, found <{other}>"
-            ))),
-        }
-    }
-
-    fn suite(&mut self) -> ElementKind {
-        let mut suite = Suite::new(self.xml.tag(), self.suites.last(), self.suite_count);
-        suite.is_of_testng |= self.is_of_testng;
         if suite.dialect == Dialect::Mocha && suite.name == "Root Suite" {
             self.root_file = suite.file;
         } else if suite.dialect == Dialect::Mocha {
             suite.file = suite.file.or(self.root_file);
         }
         self.suite_count += 1;
-        let duration = suite.time.and_then(|time| suite.milliseconds(&self.input, time));
+        let duration = suite.time.and_then(|time| suite.milliseconds(input, time));
         if suite.is_group {
             self.whole_ms = self.whole_ms.max(duration);
         }
         if suite.is_utc && suite.timestamp.is_some() {
-            self.input.notes.times_are_utc();
+            input.notes.times_are_utc();
         }
-        let start = suite.timestamp.and_then(|timestamp| self.input.time(timestamp));
-        self.report.widen(start, duration);
+        let start = suite.timestamp.and_then(|timestamp| input.time(timestamp));
+        report.widen(start, duration);
+        report.host = report.host.take().or_else(|| text::title(&suite.hostname));
         self.suites.push(suite);
-        ElementKind::Suite
-    }
-
-    fn in_case(&mut self) -> ElementKind {
-        let tag = self.xml.tag();
-        if tag.name == "testcase" {
-            self.outer_cases.push(std::mem::take(&mut self.case));
-            self.case.begin(tag);
-            return ElementKind::Case;
-        }
-        if let Some(kind) = ChildKind::of(&tag) {
-            self.child = Some(Child::new(kind, tag));
-            ElementKind::Child
-        } else if tag.name == "system-out" && self.case.has_error_in_output() {
-            ElementKind::Output
-        } else if matches!(tag.name, "system-out" | "system-err") {
-            ElementKind::Console
-        } else {
-            ElementKind::Other
-        }
-    }
-
-    fn text(&mut self, text: Cow<'a, str>) {
-        // Text in markup belongs to the innermost element that is not markup.
-        let innermost = self.open.iter().rev().find(|open| **open != ElementKind::Markup);
-        let target = match innermost {
-            Some(ElementKind::Child | ElementKind::SuiteError) => {
-                self.child.as_mut().map(|child| &mut child.text)
-            }
-            Some(ElementKind::Stack) => self.child.as_mut().map(|child| &mut child.stack),
-            Some(ElementKind::Output) => Some(&mut self.case.output),
-            Some(ElementKind::Console) => Some(&mut self.case.console),
-            Some(
-                ElementKind::Suite
-                | ElementKind::Properties
-                | ElementKind::Case
-                | ElementKind::Markup
-                | ElementKind::Other,
-            )
-            | None => None,
-        };
-        append(target, text);
-    }
-
-    fn end_element(&mut self, closed: ElementKind) -> Result<(), ReadError> {
-        match closed {
-            ElementKind::Suite => self.close_suite(),
-            ElementKind::Case => {
-                self.close_case()?;
-                if let Some(outer) = self.outer_cases.pop() {
-                    self.case = outer;
-                }
-            }
-            ElementKind::Child => {
-                if let Some(child) = self.child.take() {
-                    self.case.add(child);
-                }
-            }
-            ElementKind::SuiteError => self.close_suite_error(),
-            ElementKind::Properties
-            | ElementKind::Stack
-            | ElementKind::Output
-            | ElementKind::Console
-            | ElementKind::Markup
-            | ElementKind::Other => {}
-        }
-        Ok(())
     }
 
     /// Closes a suite. What it shows and misses counts for the suite around it, too.
-    fn close_suite(&mut self) {
-        self.end_set_ups();
+    fn close_suite(&mut self, report: &mut Report) {
+        self.end_set_ups(report);
         if let Some(suite) = self.suites.pop() {
             let outer = self.suites.last_mut().map(|outer| &mut outer.header);
             outer.unwrap_or(&mut self.header).add(suite);
         }
     }
 
-    fn close_case(&mut self) -> Result<(), ReadError> {
-        let Some(suite) = self.suites.last() else {
-            return Ok(());
-        };
-        self.input.check_tests(self.tests.len() + 1, || self.xml.line())?;
+    fn add_case(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
+        let (mut case, inner) = Case::of(element);
+        for inner in inner {
+            self.add_case(input, report, inner);
+        }
+        let Some(suite) = self.suites.last() else { return };
         // Every outcome of the case may be an attempt, which names the browser.
-        memory::charge(suite.outer_bytes.saturating_mul(1 + self.case.children.len()));
-        memory::check(self.input.name)?;
-        if let Some(timestamp) = self.case.timestamp {
-            let duration = self.case.time.and_then(|time| self.input.seconds_to_ms(time));
-            self.report.widen(self.input.time(timestamp), duration);
+        if !memory::charge(suite.outer_bytes.saturating_mul(1 + case.children.len())) {
+            return;
         }
-        let dialect = Dialect::of_case(suite, &self.case);
-        self.report.hides_retries |= dialect.hides_retries();
+        if let Some(timestamp) = case.timestamp {
+            let duration = case.time.and_then(|time| input.seconds_to_ms(time));
+            report.widen(input.time(timestamp), duration);
+        }
+        let dialect = Dialect::of_case(suite, &case);
+        report.hides_retries |= dialect.hides_retries();
         // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
-        self.pytest_interrupted = dialect == Dialect::Pytest && self.case.is_nameless();
+        self.pytest_interrupted = dialect == Dialect::Pytest && case.is_nameless();
         if self.pytest_interrupted {
-            return Ok(());
+            return;
         }
-        self.case.is_flaky &= suite.counts_flakes;
+        case.is_flaky &= suite.counts_flakes;
         if suite.name.starts_with("TestCafe Tests:") {
-            self.case.take_marks_of_testcafe();
+            case.take_marks_of_testcafe();
         }
         if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
-            let mut outcomes = self.case.children.iter();
+            let mut outcomes = case.children.iter();
             self.is_cut_short |= outcomes.any(|child| child.body().lines().any(go::is_goexit));
         }
-        let mut execution = attempts::of(&self.input, dialect, suite, &self.case);
+        let mut execution = attempts::of(input, dialect, suite, &case);
         // The output of a case is that of its attempts. The last failure is the one that people look at.
         if let Some(failed) = execution.iter_mut().rfind(|attempt| attempt.status.is_failure()) {
             let mut collected = Collected::default();
-            collected.console(&self.input, &self.case.console);
+            collected.console(input, &case.console);
             collected.give_to(failed);
         }
         let failed = retries::failed(&execution);
-        let failures = self.case.failures().max(usize::from(failed));
-        let subject = set_up::subject(dialect, suite, &mut self.case, failed);
+        let failures = case.failures().max(usize::from(failed));
+        let subject = set_up::subject(dialect, suite, &mut case, failed);
         let is_hook = match subject {
             Subject::Test => false,
             Subject::HookOfTest => true,
             Subject::SetUpOfClass(name) => {
                 self.count_failures(failures);
                 self.set_ups.push(FailedSetUp {
-                    class: self.case.class().to_owned(),
+                    class: case.class().to_owned(),
                     name,
-                    test: self.names.test(&self.input, dialect, &self.suites, &self.case),
+                    test: self.names.test(input, dialect, &self.suites, &case),
                     attempts: execution,
                     has_passed: false,
                 });
-                return Ok(());
+                return;
             }
             Subject::Other(name) => {
                 self.count_failures(failures);
                 if failed {
-                    let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
-                    self.tests.add_hook_of_suite(&name, &test.test, &execution);
-                    self.push_error(&name, execution);
+                    let test = self.names.test(input, dialect, &self.suites, &case);
+                    let details = execution.iter().flat_map(|attempt| attempt.errors.clone());
+                    let (tests, file) = (&mut self.tests.tests, test.test.file_path.as_deref());
+                    hooks::add_to_suite(tests, &mut Vec::new(), &name, file, details.collect());
+                    push_error(report, &name, execution);
                 }
-                return Ok(());
+                return;
             }
         };
         if dialect == Dialect::Gradle {
-            let class = self.case.class();
+            let class = case.class();
             let of_class = self.set_ups.iter_mut().filter(|set_up| set_up.class == class);
             of_class.for_each(|set_up| set_up.has_passed = true);
         }
-        let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
+        let test = self.names.test(input, dialect, &self.suites, &case);
+        if let Some(error) = case
+            .failure_as_flaky()
+            .and_then(|child| errors::of(input, dialect, child))
+        {
+            // The test recovered, and the tool fails its run.
+            report.errors.push(failure::error_of(&test.test.name, error));
+        }
         if is_hook {
-            self.tests.add_hook(test, execution);
+            hooks::add_to_test(&mut self.tests.tests, test, execution);
         } else {
-            self.tests.add(dialect, suite, &self.case, test, execution);
+            self.tests.add(dialect, suite, &case, test, execution);
         }
         self.count_failures(failures);
-        Ok(())
     }
 
     /// Adds the set-ups of the suite's classes as tests. One that did not pass in the end is an error of the run, too: its
     /// class has no results.
-    fn end_set_ups(&mut self) {
+    fn end_set_ups(&mut self, report: &mut Report) {
         for set_up in std::mem::take(&mut self.set_ups) {
             let mut attempts = set_up.attempts;
             if set_up.has_passed {
                 attempts.push(assay_domain::set_up::passed());
             } else {
-                self.push_error(&set_up.name, attempts.clone());
+                push_error(report, &set_up.name, attempts.clone());
             }
-            self.tests.add_set_up(set_up.test, attempts);
+            self.tests.tests.add(set_up.test, attempts);
         }
     }
 
@@ -412,84 +284,35 @@ impl<'a> JunitReader<'a> {
         }
     }
 
-    /// Adds the failure of something that is not a test.
-    fn push_error(&mut self, name: &str, execution: Vec<Attempt>) {
-        // jest-junit writes a file that did not load twice, in two forms.
-        let is_repeated = self
-            .report
-            .errors
-            .last()
-            .and_then(|last| last.message.as_deref()?.strip_prefix(name))
-            .is_some_and(|rest| rest.starts_with(':'));
-        let details = execution.into_iter().flat_map(|attempt| attempt.errors);
-        if !is_repeated {
-            hooks::push_error(&mut self.report.errors, name, details.collect());
-        }
-    }
-
-    fn close_suite_error(&mut self) {
-        let Some(child) = self.child.take() else { return };
+    fn add_suite_error(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
+        let child = Child::new(ChildKind::Error, element);
         self.count_failures(1);
         let outer_bytes = self.suites.last().map_or(0, |suite| suite.outer_bytes);
-        if self.report.errors.len() >= limits::REPORT_ERRORS || !memory::charge(outer_bytes) {
+        if report.errors.len() >= limits::REPORT_ERRORS || !memory::charge(outer_bytes) {
             return;
         }
         let dialect = self.suites.last().map_or(Dialect::Other, |suite| suite.dialect);
-        let mut error = errors::of(&self.input, dialect, &child);
+        let mut error = errors::of(input, dialect, &child);
         if let (Some(error), Some(suite)) = (&mut error, self.suites.last())
             && let Some(message) = &mut error.message
             && !suite.name.is_empty()
         {
             *message = format!("{}: {message}", suite.name);
         }
-        self.report.errors.extend(error);
+        report.errors.extend(error);
     }
+}
 
-    fn finish(mut self) -> Result<Report, ReadError> {
-        if self.roots == 0 {
-            let content = if self.input.text.trim().is_empty() {
-                "the file is empty"
-            } else {
-                "the file has no whole element"
-            };
-            return Err(self.input.broken(
-                1,
-                FORMAT,
-                format!("{content}; expected <testsuites> or <testsuite>"),
-            ));
-        }
-        self.end_set_ups();
-        let mut report = self.report;
-        report.widen(report.started_at, self.whole_ms);
-        let counted = self.header.shown.saturating_add(self.header.missing);
-        let missing = missing_failures(self.input.name, counted, self.header.shown);
-        report.errors.extend(missing.filter(|_| !self.cut_off));
-        report.tests = self.tests.finish();
-        if self.cut_off && report.is_without_results() {
-            return Err(cut_before_first_test(&self.input, self.xml.line(), FORMAT));
-        }
-        if self.cut_off {
-            report.warnings.push(format!(
-                "{}: cut off in line {}; its complete results were read",
-                self.input.name,
-                self.input.text.lines().count()
-            ));
-        }
-        if self.roots > 1 {
-            report.warnings.push(format!(
-                "{}: {} reports in one file; all were read",
-                self.input.name, self.roots
-            ));
-        }
-        if self.pytest_interrupted {
-            report.warnings.push(format!(
-                "{}: pytest was interrupted in a test that the report does not name",
-                self.input.name
-            ));
-        }
-        if self.cut_off || self.pytest_interrupted || self.is_cut_short {
-            report.state = RunState::Interrupted;
-        }
-        Ok(report)
+/// Adds the failure of something that is not a test.
+fn push_error(report: &mut Report, name: &str, execution: Vec<Attempt>) {
+    // jest-junit writes a file that did not load twice, in two forms.
+    let is_repeated = report
+        .errors
+        .last()
+        .and_then(|last| last.message.as_deref()?.strip_prefix(name))
+        .is_some_and(|rest| rest.starts_with(':'));
+    let details = execution.into_iter().flat_map(|attempt| attempt.errors);
+    if !is_repeated {
+        hooks::push_error(&mut report.errors, name, details.collect());
     }
 }

@@ -7,7 +7,7 @@ use assay_domain::test::TestName;
 pub(crate) use super::dialect::is_constant_suite;
 use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
 use crate::{
-    collect::{LocatedTest, without_file},
+    collect::{LocatedTest, named},
     input::Input,
     paths, text, xml,
 };
@@ -31,36 +31,29 @@ impl<'a> Names<'a> {
         let suite = suites.last();
         let test = match dialect {
             Dialect::Playwright => return playwright::test(input, suite, case),
-            Dialect::Vitest => TestName {
-                name: text::joined([&*case.name]),
-                file_path: self
-                    .written_file(input, suite, case)
+            Dialect::Vitest => named(
+                [&*case.name],
+                self.written_file(input, suite, case)
                     .or_else(|| paths::source_file(case.class()).map(|file| input.stored_path(file))),
-            },
+            ),
             Dialect::NodeTest => {
                 let titles = suites
                     .iter()
                     .filter(|suite| !suite.is_group)
                     .map(|suite| &*suite.name);
-                TestName {
-                    name: text::joined(titles.chain([&*case.name])),
-                    file_path: self.written_file(input, suite, case),
-                }
+                named(titles.chain([&*case.name]), self.written_file(input, suite, case))
             }
             // A package that fails by itself is a case without the package's name.
             Dialect::Gotestsum if case.class().is_empty() => {
-                return LocatedTest::from(without_file(text::joined([
-                    suite.map_or("", |suite| &*suite.name),
-                    &*case.name,
-                ])));
+                return LocatedTest::from(named([suite.map_or("", |suite| &*suite.name), &*case.name], None));
             }
-            Dialect::Prove => TestName {
-                name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
-                file_path: suite
+            Dialect::Prove => named(
+                [suite.map_or("", |suite| &*suite.name), &*case.name],
+                suite
                     .filter(|suite| suite.is_path)
                     .map(|suite| input.stored_path(&suite.name))
                     .or_else(|| self.written_file(input, suite, case)),
-            },
+            ),
             Dialect::Pytest
             | Dialect::Surefire
             | Dialect::Gradle

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use assay_domain::{attempt::Attempt, test::TestName};
+use assay_domain::attempt::Attempt;
 
 use super::{case::Case, dialect::Dialect, suite::Suite};
 use crate::{
     collect::{Collector, LocatedTest},
-    hooks, limits,
+    limits,
     report::ReportedTest,
     retries::{RepeatedResult, Retries, Tool},
     text,
@@ -17,7 +17,8 @@ use crate::{
 /// retry.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    tests: Collector,
+    /// The tests with one result, hooks and set-ups among them.
+    pub(super) tests: Collector,
     /// The cases of tools that write a retry as another case.
     retries: Retries,
     /// The indexes of the tests that a Go tool wrote.
@@ -25,17 +26,6 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// An empty collection with memory for the cases of a file of `bytes` bytes.
-    pub(super) fn for_file(bytes: usize) -> Self {
-        // A case takes some hundred bytes. The upper bound is for large files of few cases with long texts.
-        const CASE: usize = 128;
-        const MOST: usize = 1 << 16;
-        Self {
-            tests: Collector::for_results((bytes / CASE).min(MOST)),
-            ..Self::default()
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.tests.len() + self.retries.len()
     }
@@ -73,23 +63,6 @@ impl Repeats {
         if by_go && self.tests.len() > known_tests {
             self.by_go.insert(known_tests);
         }
-    }
-
-    /// Adds the failure of a test's hook: to the test, if its suite has it already.
-    pub(super) fn add_hook(&mut self, test: LocatedTest, attempts: Vec<Attempt>) {
-        hooks::add_to_test(&mut self.tests, test, attempts);
-    }
-
-    /// Adds the set-up or tear-down of the file of a hook that is of a suite.
-    pub(super) fn add_hook_of_suite(&mut self, title: &str, hook: &TestName, attempts: &[Attempt]) {
-        let details = attempts.iter().flat_map(|attempt| attempt.errors.iter().cloned());
-        let file = hook.file_path.as_deref();
-        hooks::add_to_suite(&mut self.tests, &mut Vec::new(), title, file, details.collect());
-    }
-
-    /// Adds the set-up of a class.
-    pub(super) fn add_set_up(&mut self, test: LocatedTest, attempts: Vec<Attempt>) {
-        self.tests.add(test, attempts);
     }
 
     pub(super) fn finish(mut self) -> Vec<ReportedTest> {

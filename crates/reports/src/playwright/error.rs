@@ -75,7 +75,7 @@ fn in_parts(input: &Input<'_>, error: &Error) -> ErrorDetail {
     ErrorDetail {
         message: message.and_then(text::message),
         stack: stack.as_deref().and_then(text::stack),
-        snippet: error.snippet.as_deref().and_then(text::snippet),
+        snippet: text::snippet(error.snippet.or_empty()),
         location: error.location.as_ref().and_then(|source| location(input, source)),
     }
 }
@@ -85,31 +85,18 @@ fn causes(error: &Error) -> impl Iterator<Item = &Error> {
 }
 
 fn in_one_text(input: &Input<'_>, error: &Error) -> ErrorDetail {
-    let whole = error
-        .message
-        .as_deref()
-        .or(error.value.as_deref())
-        .unwrap_or_default();
-    let whole = text::plain(whole);
+    let whole = text::plain(error.message.as_deref().unwrap_or(error.value.or_empty()));
     let parts = Parts::of(&whole);
     ErrorDetail {
         message: text::message(parts.message),
-        stack: error
-            .stack
-            .as_deref()
-            .and_then(text::stack)
-            .or_else(|| text::stack(parts.stack)),
-        snippet: error
-            .snippet
-            .as_deref()
-            .and_then(text::snippet)
-            .or_else(|| text::snippet(parts.snippet)),
+        stack: text::stack(error.stack.or_empty()).or_else(|| text::stack(parts.stack)),
+        snippet: text::snippet(error.snippet.or_empty()).or_else(|| text::snippet(parts.snippet)),
         location: error.location.as_ref().and_then(|source| location(input, source)),
     }
 }
 
 fn location(input: &Input<'_>, source: &SourceLocation) -> Option<Location> {
-    let file = source.file.as_deref().filter(|file| !file.trim().is_empty())?;
+    let file = source.file.not_blank()?;
     Some(Location {
         file: input.stored_path(file),
         line: *source.line,

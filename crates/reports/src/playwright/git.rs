@@ -47,7 +47,7 @@ struct Author {
 
 /// The run's context, as far as the metadata has it.
 pub(super) fn context(metadata: &Metadata) -> RunContext {
-    let title = |text: &Option<String>| text.as_deref().and_then(text::title);
+    let title = |text: &json::Text| text::title(text.or_empty());
     let Metadata { ci, git_commit, .. } = metadata;
     RunContext {
         // A detached checkout has no branch; git then reports `HEAD`.
@@ -68,7 +68,7 @@ pub(super) fn context(metadata: &Metadata) -> RunContext {
 
 /// The address of the CI build, the same for all its shards.
 pub(super) fn build(metadata: &Metadata) -> Option<String> {
-    metadata.ci.build_href.as_deref().and_then(text::title)
+    text::title(metadata.ci.build_href.or_empty())
 }
 
 fn last_number(address: &str) -> Option<i64> {

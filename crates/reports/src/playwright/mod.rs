@@ -11,20 +11,19 @@ use assay_domain::{
     attempt::{Attempt, AttemptStatus},
     recording::ShardIndex,
     run::RunState,
-    test::TestName,
 };
 
 pub(crate) use self::blob::is_blob;
 use self::model::{Config, File, Spec, Suite, Test, TestResult};
 use crate::{
     attempt_output::Collected,
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     input::Input,
     json::{self, Shape},
     memory, outcome, paths,
     report::{self, Format, ReadError, Report},
-    text, time,
+    text,
 };
 
 /// The report of one run or shard.
@@ -60,20 +59,17 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     let never_started = reader.never_started;
     let (mut report, tests) = (reader.report, reader.tests);
-    report.tests = tests.finish();
+    report.take_tests(tests);
     if let Some(stats) = file.stats {
-        let start = stats.start_time.as_deref().and_then(|start| input.time(start));
-        report.widen(start, stats.duration.and_then(time::duration_ms));
-        if cut_at.is_none() {
-            report.check_header(input.name, *stats.unexpected);
-        }
+        report.widen(input.time(stats.start_time.or_empty()), stats.duration.ms());
+        report.check_header(input.name, *stats.unexpected);
     }
     if never_started > 0 {
         report.warnings.push(format!(
             "{never_started} tests were never started; they are stored as skipped."
         ));
     }
-    report.mark_cut_off(cut_at);
+    report.mark_cut_off(input.name, cut_at);
     Ok((report, another_at))
 }
 
@@ -90,7 +86,7 @@ fn shard(config: &Config) -> Option<ShardIndex> {
 /// suites.
 fn run_key(config: &Config) -> Option<String> {
     let build = git::build(&config.metadata)?;
-    let key = [build.as_str(), config.config_file.as_deref().unwrap_or_default()].join(" ");
+    let key = [build.as_str(), config.config_file.or_empty()].join(" ");
     text::title(key.trim_end())
 }
 
@@ -106,7 +102,7 @@ struct PlaywrightReader<'a> {
 impl PlaywrightReader<'_> {
     /// Reads a suite with its contents. `titles` are the enclosing ones. The JSON parser bounds its depth.
     fn suite<'s>(&mut self, suite: &'s Suite, titles: &mut Vec<Cow<'s, str>>, file: Option<&str>) {
-        let title = suite.title.as_deref().unwrap_or_default();
+        let title = suite.title.or_empty();
         // On Windows the title of a file has `\`. The test's name must be the same on all systems.
         let slashed = Cow::Owned(title.replace('\\', "/"));
         let is_file = titles.is_empty()
@@ -124,25 +120,22 @@ impl PlaywrightReader<'_> {
 
     fn spec(&mut self, spec: &Spec, titles: &[Cow<'_, str>], file: Option<&str>) {
         let file = spec.file.as_deref().or(file).unwrap_or_default();
-        let folder = self.config.root_dir.as_deref().unwrap_or_default();
+        let folder = self.config.root_dir.or_empty();
         if !memory::charge(folder.len() + file.len()) {
             return;
         }
         let file_path = (!file.trim().is_empty()).then(|| self.path(file));
-        let title = spec.title.as_deref().unwrap_or_default();
+        let title = spec.title.or_empty();
         let titles_bytes = titles.iter().map(|title| title.len()).sum::<usize>() + title.len();
         for test in &spec.tests {
             if !memory::charge(titles_bytes + file_path.as_ref().map_or(0, String::len)) {
                 return;
             }
-            let project = test.project_name.as_deref().unwrap_or_default();
+            let project = test.project_name.or_empty();
             let parts = std::iter::once(project)
                 .chain(titles.iter().map(|title| &**title))
                 .chain(std::iter::once(title));
-            let name = TestName {
-                name: text::joined(parts),
-                file_path: file_path.clone(),
-            };
+            let name = named(parts, file_path.clone());
             let attempts = self.attempts(test);
             self.tests.add(name, attempts);
         }
@@ -193,16 +186,9 @@ impl PlaywrightReader<'_> {
     }
 
     fn attempt(&mut self, result: &TestResult, expected: &str, browser: Option<String>) -> Attempt {
-        let duration_ms = result.duration.and_then(time::duration_ms);
-        let started_at = result
-            .start_time
-            .as_deref()
-            .and_then(|start| self.input.time(start));
-        self.report.widen(started_at, duration_ms);
+        let duration_ms = result.duration.ms();
+        let started_at = self.input.time(result.start_time.or_empty());
         let raw = raw_status(self.input, result);
-        if raw == AttemptStatus::Interrupted {
-            self.report.state = RunState::Interrupted;
-        }
         let (status, errors) = match (expected, raw) {
             ("failed", AttemptStatus::Failed) => (AttemptStatus::Passed, Vec::new()),
             ("failed", AttemptStatus::Passed) => (
@@ -222,15 +208,13 @@ impl PlaywrightReader<'_> {
         let mut collected = Collected::default();
         for attachment in result.attachments.iter() {
             // A blob report has the files in its archive, where no link leads.
-            let path = attachment
-                .path
-                .as_deref()
-                .filter(|path| !path.starts_with("resources/"));
+            let path = attachment.path.not_blank();
+            let path = path.filter(|path| !path.starts_with("resources/"));
             let (name, kind) = (attachment.name.as_deref(), attachment.content_type.as_deref());
             collected.file(self.input, name, kind, path);
         }
         for printed in result.stdout.iter().chain(result.stderr.iter()) {
-            collected.print(printed.text.as_deref().unwrap_or_default());
+            collected.print(printed.text.or_empty());
         }
         collected
     }

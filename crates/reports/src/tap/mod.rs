@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
-    test::TestName,
 };
 
 use self::{
@@ -16,7 +15,7 @@ use self::{
     line::{Line, Outcome, TapResult, failures_in_summary, is_result, is_summary, plan},
 };
 use crate::{
-    collect::Collector,
+    collect::{Collector, named},
     failure,
     header::missing_failures,
     hooks,
@@ -314,10 +313,7 @@ impl TestPoint {
                     run_errors.extend(errors.map(|error| failure::error_of(&file, error)));
                 }
             } else if memory::charge(titles.iter().map(String::len).sum()) {
-                let name = TestName {
-                    name: text::joined(titles.iter().map(String::as_str)),
-                    file_path: file.map(str::to_owned),
-                };
+                let name = named(titles.iter().map(String::as_str), file.map(str::to_owned));
                 let errors = if failed {
                     diagnosis.errors(input)
                 } else {

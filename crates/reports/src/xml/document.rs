@@ -1,67 +1,95 @@
-//! The loop that reads XML formats with one root element.
+//! The loop that reads XML formats.
 
 use std::borrow::Cow;
 
-use super::{Node, Tag, Xml};
+use super::{Element, Node, Tag, Xml, append};
 use crate::{
     input::Input,
     limits, memory,
-    report::{ReadError, Report},
+    report::{Format, ReadError, Report},
 };
 
-/// A reader of an XML format with one root element.
+/// A reader of an XML format.
 pub(crate) trait Document<'a>: Default {
-    /// The format's name in messages.
-    const FORMAT: &'static str;
+    /// The format.
+    const FORMAT: Format;
+    /// Its name in messages.
+    const NAME: &'static str;
     /// The names that its root may have.
     const ROOTS: &'static [&'static str];
     /// How deep its elements may nest.
     const DEPTH: usize = limits::DEPTH;
+    /// The elements that are read whole, such as results.
+    const WHOLE: &'static [&'static str] = &[];
+    /// The elements inside those that are kept.
+    const PARTS: &'static [&'static str] = &[];
 
-    /// Reads the beginning of an element in a parent, or of the root in "". Returns whether its contents are read.
-    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: &str) -> bool;
+    /// What becomes of an element inside of one that is read whole.
+    fn part(tag: &Tag<'a, '_>, _parent: &Element<'a>) -> Part {
+        match Self::PARTS.contains(&tag.name) {
+            true => Part::Kept,
+            false => Part::LeftOut,
+        }
+    }
 
-    /// Reads text directly inside an element.
-    fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>);
+    /// Reads an element of [`Document::WHOLE`].
+    fn element(&mut self, _input: &Input<'a>, _report: &mut Report, _element: Element<'a>) {}
 
-    /// Reads the end of an element whose contents are read.
-    fn end_element(&mut self, name: &str, parent: &str);
+    /// Reads the beginning of another element in a parent, or of the root in "". Returns whether its contents are read.
+    fn begin(&mut self, _input: &Input<'a>, _report: &mut Report, _tag: Tag<'a, '_>, _parent: &str) -> bool {
+        true
+    }
+
+    /// Reads text directly inside such an element.
+    fn text(&mut self, _name: &str, _parent: &str, _text: Cow<'a, str>) {}
+
+    /// Reads the end of such an element whose contents are read.
+    fn end(&mut self, _report: &mut Report, _name: &str, _parent: &str) {}
 
     /// The number of results that were read so far.
     fn results(&self) -> usize;
 
-    /// The report of all results that were read.
-    fn finish(self, input: &Input<'a>) -> Report;
+    /// Adds all results that were read to the report.
+    fn finish(self, input: &Input<'a>, report: &mut Report);
+}
+
+/// What becomes of an element inside of one that is read whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Kept,
+    /// With its contents.
+    LeftOut,
+    /// Only its text counts, as that of the element around it. So do the elements in it.
+    Markup,
 }
 
 /// What a reader holds of an element that is not a result, such as a suite, beside its texts.
 const ELEMENT: usize = 96;
-/// What a reader holds of a result beside its texts.
+/// What a reader that keeps results holds of each beside its texts.
 pub(crate) const RESULT: usize = 512;
-
-/// Takes the memory of the texts with references, which are copied.
-pub(crate) fn hold_copies(input: &Input<'_>) {
-    if input.text.contains('&') {
-        memory::hold(input.text.len());
-    }
-}
 
 /// Reads a file. Fails if it has another root, is broken or too large, or is cut off before its first whole result. A
 /// file that is cut off later returns its whole results.
 pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, ReadError> {
-    hold_copies(input);
-    let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
-    let mut document = D::default();
+    // Texts with references are copied.
+    if input.text.contains('&') {
+        memory::hold(input.text.len());
+    }
+    let mut xml = Xml::new(input, D::NAME, D::DEPTH);
+    let (mut document, mut report) = (D::default(), Report::empty(D::FORMAT));
     let mut open: Vec<&str> = Vec::new();
-    // How deep the walk is in an element whose contents are not read.
-    let mut unread_depth = 0_usize;
+    // The element that is read whole, with the open elements inside it.
+    let mut whole: Vec<Element<'_>> = Vec::new();
+    // How deep the walk is in an element whose contents are left out, and in markup.
+    let (mut unread_depth, mut markup_depth) = (0_usize, 0_usize);
     let mut roots = 0_usize;
-    let mut counted = 0;
     let cut_at = loop {
         match xml.next()? {
+            Node::Open if unread_depth > 0 => unread_depth += 1,
+            Node::Open if markup_depth > 0 => markup_depth += 1,
             Node::Open => {
                 let tag = xml.tag();
-                if open.is_empty() && unread_depth == 0 {
+                if open.is_empty() {
                     if !D::ROOTS.contains(&tag.name) {
                         let problem =
                             format!("expected {} as the root, found <{}>", expected::<D>(), tag.name);
@@ -69,46 +97,70 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
                     }
                     roots += 1;
                 }
-                memory::hold(ELEMENT);
-                if unread_depth > 0 || !document.begin_element(tag, innermost(&open)) {
-                    unread_depth += 1;
-                } else {
-                    open.push(tag.name);
+                let is_result = whole.first().is_some_and(|result| result.name == tag.name);
+                match whole.last() {
+                    Some(parent) => match D::part(&tag, parent) {
+                        Part::Kept if is_result || parent.has_room_for(tag.name) => {
+                            let element = Element::of(tag);
+                            memory::charge(element.bytes());
+                            whole.push(element);
+                        }
+                        Part::Kept | Part::LeftOut => unread_depth += 1,
+                        Part::Markup => markup_depth += 1,
+                    },
+                    None if D::WHOLE.contains(&tag.name) => whole.push(Element::of(tag)),
+                    None => {
+                        memory::hold(ELEMENT);
+                        match document.begin(input, &mut report, tag, innermost(&open)) {
+                            true => open.push(tag.name),
+                            false => unread_depth += 1,
+                        }
+                    }
                 }
             }
             Node::Close if unread_depth > 0 => unread_depth -= 1,
+            Node::Close if markup_depth > 0 => markup_depth -= 1,
             Node::Close => {
-                if let Some(closed) = open.pop() {
-                    document.end_element(closed, innermost(&open));
+                if let Some(element) = whole.pop() {
+                    match whole.last_mut() {
+                        Some(outer) => outer.elements.push(element),
+                        None => document.element(input, &mut report, element),
+                    }
+                } else if let Some(closed) = open.pop() {
+                    document.end(&mut report, closed, innermost(&open));
                 }
             }
+            Node::Text(_) if unread_depth > 0 => {}
             Node::Text(text) => {
-                if let Some((name, outer)) = open.split_last().filter(|_| unread_depth == 0) {
+                if let Some(element) = whole.last_mut() {
+                    append(&mut element.text, text);
+                } else if let Some((name, outer)) = open.split_last() {
                     document.text(name, innermost(outer), text);
                 }
             }
             Node::End => break None,
             Node::CutOff => break Some(xml.line()),
         }
-        let results = document.results();
-        if results > counted {
-            memory::hold(RESULT.saturating_mul(results - counted));
-            counted = results;
-        }
         memory::check(input.name)?;
-        input.check_tests(results, || xml.line())?;
+        input.check_tests(document.results(), || xml.line())?;
     };
     if roots == 0 {
-        let problem = format!("expected {} as the root, found no whole element", expected::<D>());
-        return Err(input.broken(1, D::FORMAT, problem));
+        let content = match input.text.trim().is_empty() {
+            true => "the file is empty",
+            false => "the file has no whole element",
+        };
+        let problem = format!("{content}; expected {}", expected::<D>());
+        return Err(input.broken(1, D::NAME, problem));
     }
-    let mut report = document.finish(input);
+    document.finish(input, &mut report);
     if let Some(line) = cut_at
         && report.is_without_results()
     {
-        return Err(cut_before_first_test(input, line, D::FORMAT));
+        let problem =
+            "the file ends here before its first whole test, expected more XML; its writer was stopped";
+        return Err(input.broken(line, D::NAME, problem));
     }
-    report.mark_cut_off(cut_at);
+    report.mark_cut_off(input.name, cut_at);
     if roots > 1 {
         report.warnings.push(format!(
             "{}: {roots} reports in one file; all were read",
@@ -120,15 +172,6 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
 
 fn innermost<'a>(open: &[&'a str]) -> &'a str {
     open.last().copied().unwrap_or_default()
-}
-
-/// The error of a file that is cut off before its first whole result.
-pub(crate) fn cut_before_first_test(input: &Input<'_>, line: usize, format: &'static str) -> ReadError {
-    input.broken(
-        line,
-        format,
-        "the file ends here before its first whole test, expected more XML; its writer was stopped",
-    )
 }
 
 fn expected<'a, D: Document<'a>>() -> String {

@@ -5,6 +5,7 @@
 //! attributes in one pass. It accepts text that is not quite XML. A test compares it with a strict library's reader.
 
 mod document;
+mod element;
 mod markup;
 mod references;
 #[cfg(test)]
@@ -16,10 +17,11 @@ use memchr::{memchr, memmem};
 
 use self::markup::{Beginning, other_markup_length};
 pub(crate) use self::{
-    document::{Document, cut_before_first_test, hold_copies, read},
+    document::{Document, Part, RESULT, read},
+    element::Element,
     references::{append, decode},
 };
-use crate::{input::Input, limits, report::ReadError};
+use crate::{input::Input, report::ReadError};
 
 /// Walks over the nodes of a document.
 pub(crate) struct Xml<'a> {
@@ -83,13 +85,8 @@ impl<'a> Tag<'a, '_> {
 }
 
 impl<'a> Xml<'a> {
-    /// A walk from the start of the input. Messages name the `format`.
-    pub(crate) fn new(input: &Input<'a>, format: &'static str) -> Self {
-        Self::with_depth(input, format, limits::DEPTH)
-    }
-
-    /// Like [`Xml::new`], with a given limit for the nesting of elements.
-    pub(crate) fn with_depth(input: &Input<'a>, format: &'static str, depth: usize) -> Self {
+    /// A walk from the start of the input. Messages name the `format`. Elements may nest `depth` levels deep.
+    pub(crate) fn new(input: &Input<'a>, format: &'static str, depth: usize) -> Self {
         let content = input.text.trim_start_matches('\u{feff}');
         Self {
             input: *input,
@@ -197,11 +194,12 @@ impl<'a> Xml<'a> {
         self.at = beginning.end;
         self.open.push(self.name);
         if self.open.len() > self.depth {
-            return Err(ReadError::TooLarge {
-                file: self.input.name.to_owned(),
-                what: "the nesting of elements",
-                limit: format!("{} levels (line {})", self.depth, self.line()),
-            });
+            let limit = format!("{} levels (line {})", self.depth, self.line());
+            return Err(ReadError::too_large(
+                self.input.name,
+                "the nesting of elements",
+                limit,
+            ));
         }
         Ok(Node::Open)
     }

@@ -6,7 +6,7 @@ use super::*;
 
 fn nodes(text: &str) -> Result<Vec<String>, ReadError> {
     let input = Input::alone("r.xml", text);
-    let mut xml = Xml::new(&input, "XML");
+    let mut xml = Xml::new(&input, "XML", crate::limits::DEPTH);
     let mut descriptions = Vec::new();
     loop {
         descriptions.push(match xml.next()? {

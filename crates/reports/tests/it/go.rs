@@ -100,12 +100,12 @@ fn a_file_that_is_no_stream_of_events_is_an_error() {
     for (text, expected) in [
         (
             "",
-            "go.jsonl:1: not a readable go test -json report: expected an object with an Action on each line, found none",
+            "go.jsonl:1: not a readable go test -json report: expected an event on each line, found none",
         ),
         ("ok  \tp\t0.1s\n", "found none"),
         (
             "\n{\"a\": 1}\n",
-            "go.jsonl:2: not a readable go test -json report: expected an object with an Action",
+            "go.jsonl:1: not a readable go test -json report: expected an event on each line, found none",
         ),
     ] {
         let error = read(text).unwrap_err();

@@ -42,7 +42,7 @@ fn other_files_are_refused() {
     for (text, expected) in [
         (
             "",
-            "r.trx:1: not a readable TRX report: expected <TestRun> as the root, found no whole element",
+            "r.trx:1: not a readable TRX report: the file is empty; expected <TestRun>",
         ),
         (
             "<testsuites/>",

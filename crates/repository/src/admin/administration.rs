@@ -14,9 +14,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, define_sql_function, select,
-};
+use diesel::{prelude::*, select};
 
 use crate::{
     Database,
@@ -59,12 +57,14 @@ impl Administration for Database {
     }
 
     fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        self.on_primary("reading organizations", organization::all)
+        self.on_primary("reading organizations", |connection| {
+            organization::all(connection, false)
+        })
     }
 
     fn set_plan(&self, organization: OrganizationId, plan: Plan) -> Result<bool, StoreError> {
-        self.on_primary("changing a plan", |connection| {
-            Ok(organization::set_plan(connection, organization, plan)?)
+        self.query("changing a plan", |connection| {
+            organization::set_plan(connection, organization, plan)
         })
     }
 
@@ -131,7 +131,7 @@ impl Administration for Database {
     }
 
     fn all_projects(&self) -> Result<Vec<ProjectEntry>, StoreError> {
-        self.on_primary("reading projects", project::all)
+        self.on_primary("reading projects", |connection| project::all(connection, false))
     }
 
     fn set_project(
@@ -152,8 +152,8 @@ impl Administration for Database {
         key: &NewKey,
         expires_at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.in_transaction("storing a key", |connection| {
-            Ok(key::insert_read(connection, organization, key, expires_at)?)
+        self.query_in_transaction("storing a key", |connection| {
+            key::insert_read(connection, organization, key, expires_at)
         })
     }
 
@@ -163,8 +163,8 @@ impl Administration for Database {
         key: &NewKey,
         terms: &IngestTerms,
     ) -> Result<bool, StoreError> {
-        self.in_transaction("storing a key", |connection| {
-            Ok(key::insert_ingest(connection, project, key, terms)?)
+        self.query_in_transaction("storing a key", |connection| {
+            key::insert_ingest(connection, project, key, terms)
         })
     }
 
@@ -191,15 +191,11 @@ impl Administration for Database {
     }
 
     fn rename_key(&self, key: KeyId, name: &str) -> Result<bool, StoreError> {
-        self.on_primary("renaming a key", |connection| {
-            Ok(key::rename(connection, key, name)?)
-        })
+        self.query("renaming a key", |connection| key::rename(connection, key, name))
     }
 
     fn revoke_key(&self, key: KeyId, now: Timestamp) -> Result<bool, StoreError> {
-        self.on_primary("revoking a key", |connection| {
-            Ok(key::revoke(connection, key, now)?)
-        })
+        self.query("revoking a key", |connection| key::revoke(connection, key, now))
     }
 
     fn delete_key(&self, key: KeyId, now: Timestamp) -> Result<KeyDeletion, StoreError> {

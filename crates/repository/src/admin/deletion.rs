@@ -11,7 +11,7 @@ use assay_domain::{
     store::{DeletionReport, StoreError, UnfinishedDeletions},
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, dsl::sum};
+use diesel::{dsl::sum, prelude::*};
 use uuid::Uuid;
 
 use crate::{
@@ -49,10 +49,10 @@ fn delete_rows(
     id: ProjectId,
     progress: &mut dyn FnMut(u64),
 ) -> Result<DeletionReport, StoreError> {
-    let results: Option<i64> = database.on_primary("counting a project's results", |connection| {
+    let results: Option<i64> = database.query("counting a project's results", |connection| {
         let of_project = result_block::table.filter(result_block::project_id.eq(id.0));
         let count = sum(length(result_block::status));
-        Ok::<_, WorkError<StoreError>>(of_project.select(count).get_result(connection)?)
+        of_project.select(count).get_result(connection)
     })?;
     let mut report = DeletionReport {
         results: long_count(results.unwrap_or(0))?,
@@ -60,8 +60,8 @@ fn delete_rows(
     };
     for table in &PROJECT_TABLES {
         loop {
-            let (rows, has_more) = database.on_primary("deleting a project's rows", |connection| {
-                Ok::<_, WorkError<StoreError>>((table.delete_batch)(connection, id.0)?)
+            let (rows, has_more) = database.query("deleting a project's rows", |connection| {
+                (table.delete_batch)(connection, id.0)
             })?;
             let rows = u64::try_from(rows).unwrap_or(u64::MAX);
             report.rows += rows;
@@ -74,10 +74,11 @@ fn delete_rows(
             }
         }
     }
-    database.in_transaction("deleting a project", |connection| {
+    database.query_in_transaction("deleting a project", |connection| {
         diesel::delete(projects::table.find(id.0)).execute(connection)?;
-        diesel::delete(project_entry::table.find(id.0)).execute(connection)?;
-        Ok::<_, WorkError<StoreError>>(())
+        diesel::delete(project_entry::table.find(id.0))
+            .execute(connection)
+            .map(drop)
     })?;
     report.projects = 1;
     Ok(report)
@@ -122,14 +123,12 @@ pub(crate) fn delete_organization(
         return Ok(None);
     }
     // No project can be added any longer.
-    let all: Vec<Uuid> = database.on_primary("reading projects", |connection| {
-        Ok::<_, WorkError<StoreError>>(
-            project_entry::table
-                .filter(project_entry::organization_id.eq(id.0))
-                .order((project_entry::created_at, project_entry::id))
-                .select(project_entry::id)
-                .load(connection)?,
-        )
+    let all: Vec<Uuid> = database.query("reading projects", |connection| {
+        project_entry::table
+            .filter(project_entry::organization_id.eq(id.0))
+            .order((project_entry::created_at, project_entry::id))
+            .select(project_entry::id)
+            .load(connection)
     })?;
     let mut is_just_hidden = false;
     for project in &all {
@@ -144,10 +143,11 @@ pub(crate) fn delete_organization(
         let of_project = delete_rows(database, ProjectId(project), &mut |rows| progress(before + rows))?;
         report.add(of_project);
     }
-    database.in_transaction("deleting an organization", |connection| {
+    database.query_in_transaction("deleting an organization", |connection| {
         diesel::delete(api_key::table.filter(api_key::organization_id.eq(id.0))).execute(connection)?;
-        diesel::delete(organizations::table.find(id.0)).execute(connection)?;
-        Ok::<_, WorkError<StoreError>>(())
+        diesel::delete(organizations::table.find(id.0))
+            .execute(connection)
+            .map(drop)
     })?;
     Ok(Some(report))
 }
@@ -175,7 +175,7 @@ fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Tim
 /// The projects and organizations whose deletion was killed.
 pub(crate) fn unfinished(connection: &mut PgConnection) -> Read<UnfinishedDeletions> {
     Ok(UnfinishedDeletions {
-        organizations: organization::hidden(connection)?,
-        projects: project::hidden(connection)?,
+        organizations: organization::all(connection, true)?,
+        projects: project::all(connection, true)?,
     })
 }

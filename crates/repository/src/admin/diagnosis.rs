@@ -8,17 +8,16 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use diesel::{
-    OptionalExtension as _, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
-    connection::SimpleConnection,
-    pg::PgRowByRowLoadingMode,
-    sql_query,
-    sql_types::{BigInt, Bool, Integer, Nullable, Text, Timestamptz},
-};
+use diesel::{connection::SimpleConnection, prelude::*, query_dsl::LoadQuery};
+use uuid::Uuid;
 
 use crate::{
     admin::migrate::{self, SchemaComparison},
-    db::{column::At, connection_string::establish},
+    db::{
+        column::At,
+        connection_string::establish,
+        sql_statement::{SqlRow, SqlStatement, sql_row},
+    },
     read::pack::Pack,
 };
 
@@ -34,101 +33,87 @@ impl std::fmt::Debug for Inspection {
     }
 }
 
-/// The server, the connected role and the database.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-pub struct ServerFacts {
-    /// The database's name.
-    #[diesel(sql_type = Text)]
-    pub database: String,
-    /// The role that is connected.
-    #[diesel(sql_type = Text)]
-    pub role: String,
-    /// The server's version, such as `15.12 (Debian 15.12-0+deb12u2)`.
-    #[diesel(sql_type = Text)]
-    pub version: String,
-    /// The same as a number: 150012.
-    #[diesel(sql_type = Integer)]
-    pub version_number: i32,
-    /// The encoding that texts are stored in.
-    #[diesel(sql_type = Text)]
-    pub encoding: String,
-    /// Whether it is a standby, which accepts no writes.
-    #[diesel(sql_type = Bool)]
-    pub is_standby: bool,
-    /// Size of the whole database on disk, in bytes.
-    #[diesel(sql_type = BigInt)]
-    pub size_bytes: i64,
+sql_row! {
+    /// The server, the connected role and the database.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ServerFacts {
+        /// The database's name.
+        pub database: String,
+        /// The role that is connected.
+        pub role: String,
+        /// The server's version, such as `15.12 (Debian 15.12-0+deb12u2)`.
+        pub version: String,
+        /// The same as a number: 150012.
+        pub version_number: i32,
+        /// The encoding that texts are stored in.
+        pub encoding: String,
+        /// Whether it is a standby, which accepts no writes.
+        pub is_standby: bool,
+        /// Size of the whole database on disk, in bytes.
+        pub size_bytes: i64,
+    }
 }
 
-/// The rights of a role.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-pub struct Rights {
-    /// Its name.
-    #[diesel(sql_type = Text)]
-    pub role: String,
-    /// Whether it is the connected role.
-    #[diesel(sql_type = Bool)]
-    pub is_connected: bool,
-    /// Whether it is a superuser, for which Postgres checks no rights.
-    #[diesel(sql_type = Bool)]
-    pub superuser: bool,
-    /// Whether it may read the tables of the read API.
-    #[diesel(sql_type = Bool)]
-    pub reads: bool,
-    /// Whether it may store results.
-    #[diesel(sql_type = Bool)]
-    pub records: bool,
-    /// Whether it may create organizations and keys.
-    #[diesel(sql_type = Bool)]
-    pub administers: bool,
-    /// Whether it may change the schema.
-    #[diesel(sql_type = Bool)]
-    pub migrates: bool,
+sql_row! {
+    /// The rights of a role.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Rights {
+        /// Its name.
+        pub role: String,
+        /// Whether it is the connected role.
+        pub is_connected: bool,
+        /// Whether it is a superuser, for which Postgres checks no rights.
+        pub superuser: bool,
+        /// Whether it may read the tables of the read API.
+        pub reads: bool,
+        /// Whether it may store results.
+        pub records: bool,
+        /// Whether it may create organizations and keys.
+        pub administers: bool,
+        /// Whether it may change the schema.
+        pub migrates: bool,
+    }
 }
 
-/// Size of one table on disk, with indexes and partitions.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-pub struct TableSize {
-    /// The table's name.
-    #[diesel(sql_type = Text)]
-    pub name: String,
-    /// Its size in bytes.
-    #[diesel(sql_type = BigInt)]
-    pub bytes: i64,
+sql_row! {
+    /// Size of one table on disk, with indexes and partitions.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TableSize {
+        /// The table's name.
+        pub name: String,
+        /// Its size in bytes.
+        pub bytes: i64,
+    }
 }
 
-/// The blocks of results, those of verdicts with the rows of evidence, or the attempts with errors.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-pub struct BlockCounts {
-    /// All of them.
-    #[diesel(sql_type = BigInt)]
-    pub blocks: i64,
-    /// Those that no import writes.
-    #[diesel(sql_type = BigInt)]
-    pub unsound: i64,
-    /// The run of one of these.
-    #[diesel(sql_type = Nullable<Text>)]
-    pub example: Option<String>,
+sql_row! {
+    /// The blocks of results, those of verdicts with the rows of evidence, or the attempts with errors.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct BlockCounts {
+        /// All of them.
+        pub blocks: i64,
+        /// Those that no import writes.
+        pub unsound: i64,
+        /// The run of one of these.
+        pub example: Option<String>,
+    }
 }
 
-/// The messages of a project to a target that were not delivered.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-pub struct UndeliveredMessages {
-    /// The project's name.
-    #[diesel(sql_type = Text)]
-    pub project: String,
-    /// The target's name.
-    #[diesel(sql_type = Text)]
-    pub target: String,
-    /// How many failed at least once.
-    #[diesel(sql_type = BigInt)]
-    pub messages: i64,
-    /// How many of them are given up.
-    #[diesel(sql_type = BigInt)]
-    pub given_up: i64,
-    /// Why the last attempt failed.
-    #[diesel(sql_type = Nullable<Text>)]
-    pub error: Option<String>,
+sql_row! {
+    /// The messages of a project to a target that were not delivered.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct UndeliveredMessages {
+        /// The project's name.
+        pub project: String,
+        /// The target's name.
+        pub target: String,
+        /// How many failed at least once.
+        pub messages: i64,
+        /// How many of them are given up.
+        pub given_up: i64,
+        /// Why the last attempt failed.
+        pub error: Option<String>,
+    }
 }
 
 /// A project with events for messages.
@@ -153,58 +138,6 @@ pub struct ProjectState {
     pub evaluated_at: Option<Timestamp>,
 }
 
-#[derive(QueryableByName)]
-struct TableName {
-    #[diesel(sql_type = Text)]
-    name: String,
-}
-
-#[derive(QueryableByName)]
-struct PackRow {
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Integer)]
-    tests: i32,
-    #[diesel(sql_type = Integer)]
-    run_number: i32,
-    #[diesel(sql_type = diesel::sql_types::Binary)]
-    pack: Vec<u8>,
-}
-
-#[derive(QueryableByName)]
-struct ProjectIds {
-    #[diesel(sql_type = diesel::sql_types::Uuid)]
-    organization_id: uuid::Uuid,
-    #[diesel(sql_type = diesel::sql_types::Uuid)]
-    id: uuid::Uuid,
-}
-
-#[derive(QueryableByName)]
-struct Clock {
-    #[diesel(sql_type = Timestamptz)]
-    clock: At,
-}
-
-#[derive(QueryableByName)]
-struct MessagedRow {
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Nullable<Timestamptz>)]
-    served_at: Option<At>,
-}
-
-#[derive(QueryableByName)]
-struct ProjectRow {
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = BigInt)]
-    runs: i64,
-    #[diesel(sql_type = BigInt)]
-    without_pack: i64,
-    #[diesel(sql_type = Nullable<Timestamptz>)]
-    evaluated_at: Option<At>,
-}
-
 impl Inspection {
     /// Connects to the database of this connection string. Its schema is not checked.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
@@ -221,20 +154,21 @@ impl Inspection {
 
     /// The server's clock.
     pub fn clock(&mut self) -> Result<Timestamp, StoreError> {
-        let row: Clock = self.one("reading the clock", "SELECT clock_timestamp() AS clock")?;
-        Ok(row.clock.0)
+        let statement = SqlStatement::new("SELECT clock_timestamp()");
+        let At(now) = self.one("reading the clock", statement)?;
+        Ok(now)
     }
 
     /// The server, the connected role and the database.
     pub fn server(&mut self) -> Result<ServerFacts, StoreError> {
-        self.one(
-            "reading the server's version",
+        let statement = SqlStatement::new(
             "SELECT current_database()::text AS database, current_user::text AS role,
                     current_setting('server_version') AS version,
                     current_setting('server_version_num')::integer AS version_number,
                     current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS is_standby,
                     pg_database_size(current_database()) AS size_bytes",
-        )
+        );
+        self.one("reading the server's version", statement)
     }
 
     /// The database's schema compared with this program's.
@@ -244,7 +178,7 @@ impl Inspection {
 
     /// The rights of the connected role and of each existing one of the named roles. The tables must exist.
     pub fn rights(&mut self, roles: &[&str]) -> Result<Vec<Rights>, StoreError> {
-        sql_query(
+        let statement = SqlStatement::new(
             "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
                     role.rolsuper AS superuser,
                     has_table_privilege(role.oid, 'result_block', 'SELECT')
@@ -254,17 +188,15 @@ impl Inspection {
                         AND has_table_privilege(role.oid, 'api_key', 'INSERT') AS administers,
                     pg_has_role(role.oid, tables.relowner, 'USAGE') AS migrates
              FROM pg_roles AS role CROSS JOIN pg_class AS tables
-             WHERE tables.oid = 'result_block'::regclass AND (role.rolname = current_user OR role.rolname = ANY ($1))
+             WHERE tables.oid = 'result_block'::regclass AND (role.rolname = current_user OR role.rolname = ANY ({roles}))
              ORDER BY is_connected DESC, role.rolname",
-        )
-        .bind::<diesel::sql_types::Array<Text>, _>(roles)
-        .load(&mut self.0)
-        .map_err(|error| failed("reading roles", error))
+        ).bind("roles", roles);
+        self.all("reading roles", statement)
     }
 
     /// The logins that may read every table of this database, and are neither superusers nor the owner of the tables.
     pub fn backup_logins(&mut self) -> Result<Vec<String>, StoreError> {
-        let rows: Vec<TableName> = sql_query(
+        let statement = SqlStatement::new(
             "SELECT role.rolname::text AS name FROM pg_roles AS role CROSS JOIN pg_class AS tables
              WHERE tables.oid = 'result_block'::regclass AND role.rolcanlogin AND NOT role.rolsuper
                  AND NOT pg_has_role(role.oid, tables.relowner, 'USAGE')
@@ -273,38 +205,31 @@ impl Inspection {
                      AND other.relkind IN ('r', 'p') AND NOT has_table_privilege(role.oid, other.oid, 'SELECT'))
                  AND has_database_privilege(role.oid, current_database(), 'CONNECT')
              ORDER BY role.rolname",
-        )
-        .load(&mut self.0)
-        .map_err(|error| failed("reading the logins for backups", error))?;
-        Ok(rows.into_iter().map(|row| row.name).collect())
+        );
+        self.names("reading the logins for backups", statement)
     }
 
     /// The tables among these that the connected role may not read.
     pub fn unreadable(&mut self, tables: &[&str]) -> Result<Vec<String>, StoreError> {
-        let rows: Vec<TableName> = sql_query(
-            "SELECT name FROM unnest($1) AS asked (name)
+        let statement = SqlStatement::new(
+            "SELECT name FROM unnest({tables}) AS asked (name)
              WHERE NOT has_table_privilege(name::regclass, 'SELECT') ORDER BY name",
         )
-        .bind::<diesel::sql_types::Array<Text>, _>(tables)
-        .load(&mut self.0)
-        .map_err(|error| failed("reading rights", error))?;
-        Ok(rows.into_iter().map(|row| row.name).collect())
+        .bind("tables", tables);
+        self.names("reading rights", statement)
     }
 
     /// The programs' groups that the connected role belongs to.
     pub fn groups(&mut self, groups: &[&str]) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT rolname::text AS name FROM pg_roles
-                   WHERE rolname = ANY ($1) AND pg_has_role(oid, 'USAGE') ORDER BY rolname";
-        let rows: Vec<TableName> = sql_query(sql)
-            .bind::<diesel::sql_types::Array<Text>, _>(groups)
-            .load(&mut self.0)
-            .map_err(|error| failed("reading groups", error))?;
-        Ok(rows.into_iter().map(|row| row.name).collect())
+                   WHERE rolname = ANY ({groups}) AND pg_has_role(oid, 'USAGE') ORDER BY rolname";
+        self.names("reading groups", SqlStatement::new(sql).bind("groups", groups))
     }
 
     /// The statements of `assay_grant_roles` that are not in force for these groups, one for each right.
     pub fn missing_grants(&mut self, groups: &[String]) -> Result<Vec<String>, StoreError> {
-        let rows: Vec<TableName> = sql_query(
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let statement = SqlStatement::new(
             r#"SELECT format('GRANT %s%s ON %s%s TO %I', of[1], ' (' || nullif("column", '') || ')', parts[2], object,
                    roles.rolname) AS name
                FROM pg_proc
@@ -314,41 +239,36 @@ impl Inspection {
                CROSS JOIN regexp_split_to_table(coalesce(of[2], ''), ',\s*') AS "column"
                CROSS JOIN regexp_split_to_table(parts[3], ',\s*') AS object
                JOIN pg_roles AS roles ON roles.rolname = ANY (regexp_split_to_array(parts[4], ',\s*'))
-               WHERE pg_proc.oid = to_regproc('assay_grant_roles') AND roles.rolname = ANY ($1) AND NOT CASE
+               WHERE pg_proc.oid = to_regproc('assay_grant_roles') AND roles.rolname = ANY ({groups}) AND NOT CASE
                    WHEN parts[2] IS NOT NULL THEN has_function_privilege(roles.oid, object::regproc, of[1])
                    WHEN "column" = '' THEN has_table_privilege(roles.oid, object, of[1])
                    ELSE has_column_privilege(roles.oid, object, "column", of[1]) END
                ORDER BY name"#,
         )
-        .bind::<diesel::sql_types::Array<Text>, _>(groups)
-        .load(&mut self.0)
-        .map_err(|error| failed("reading grants", error))?;
-        Ok(rows.into_iter().map(|row| row.name).collect())
+        .bind("groups", &*groups);
+        self.names("reading grants", statement)
     }
 
     /// The tables that the connected role may not read, each with the statement that lets it; none if it may read none.
     pub fn missing_reads(&mut self) -> Result<Vec<String>, StoreError> {
-        let rows: Vec<TableName> = sql_query(
+        let statement = SqlStatement::new(
             "SELECT format('GRANT SELECT ON %s TO %I', name, current_user) AS name
              FROM (SELECT oid::regclass AS name, has_table_privilege(oid, 'SELECT') AS reads,
                        bool_or(has_table_privilege(oid, 'SELECT')) OVER () AS reads_some
                    FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')) AS tables
              WHERE NOT reads AND reads_some ORDER BY name",
-        )
-        .load(&mut self.0)
-        .map_err(|error| failed("reading grants", error))?;
-        Ok(rows.into_iter().map(|row| row.name).collect())
+        );
+        self.names("reading grants", statement)
     }
 
     /// The project with the fewest runs, with its organization.
     pub fn smallest_project(&mut self) -> Result<Option<(OrganizationId, ProjectId)>, StoreError> {
         let sql =
             "SELECT organization_id, id FROM project WHERE deleted_at IS NULL ORDER BY runs, id LIMIT 1";
-        let row: Option<ProjectIds> = sql_query(sql)
-            .get_result(&mut self.0)
-            .optional()
-            .map_err(|error| failed("reading projects", error))?;
-        Ok(row.map(|row| (OrganizationId(row.organization_id), ProjectId(row.id))))
+        let statement = SqlStatement::new(sql);
+        let found: Vec<(Uuid, Uuid)> = self.all("reading projects", statement)?;
+        let ids = found.first();
+        Ok(ids.map(|(organization, project)| (OrganizationId(*organization), ProjectId(*project))))
     }
 
     /// The largest tables, the largest first.
@@ -359,23 +279,20 @@ impl Inspection {
                    FROM pg_class AS tables
                    WHERE tables.relkind = 'r' AND tables.relnamespace = 'public'::regnamespace
                    GROUP BY 1 ORDER BY bytes DESC, name LIMIT 3";
-        sql_query(sql)
-            .load(&mut self.0)
-            .map_err(|error| failed("reading sizes", error))
+        self.all("reading sizes", SqlStatement::new(sql))
     }
 
     /// The projects with events for messages, oldest first. The schema must be this program's.
     pub fn messaged_projects(&mut self) -> Result<Vec<MessagedProject>, StoreError> {
         let sql = "SELECT name, chat_served_at AS served_at FROM project
                    WHERE chat_events IS NOT NULL AND deleted_at IS NULL ORDER BY created_at, id";
-        let rows: Vec<MessagedRow> = sql_query(sql)
-            .load(&mut self.0)
-            .map_err(|error| failed("reading projects with messages", error))?;
-        let project = |row: MessagedRow| MessagedProject {
-            name: row.name,
-            served_at: row.served_at.map(|at| at.0),
-        };
-        Ok(rows.into_iter().map(project).collect())
+        let statement = SqlStatement::new(sql);
+        let rows: Vec<(String, Option<At>)> = self.all("reading projects with messages", statement)?;
+        let projects = rows.into_iter().map(|(name, served_at)| MessagedProject {
+            name,
+            served_at: served_at.map(|At(at)| at),
+        });
+        Ok(projects.collect())
     }
 
     /// The messages that were tried and not delivered. The schema must be this program's.
@@ -386,34 +303,40 @@ impl Inspection {
                    FROM message JOIN project ON project.id = message.project_id
                    WHERE message.content IS NOT NULL AND message.delivered_at IS NULL AND message.attempts > 0
                    GROUP BY project.id, message.target ORDER BY project.name, project.id, message.target";
-        sql_query(sql)
-            .load(&mut self.0)
-            .map_err(|error| failed("reading messages", error))
+        let statement = SqlStatement::new(sql);
+        self.all("reading messages", statement)
     }
 
     /// Every project, oldest first. The schema must be this program's.
     pub fn projects(&mut self) -> Result<Vec<ProjectState>, StoreError> {
         // This statement reads the runs of all projects. Only the operator waits for it.
-        let sql = "SELECT project.name, project.evaluated_at, count(run.number) AS runs,
-                       count(run.number) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts)
-                           AS without_pack
+        let sql = "SELECT project.name, count(run.number),
+                       count(run.number) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts),
+                       project.evaluated_at
                    FROM project
                    LEFT JOIN run ON run.project_id = project.id
                    LEFT JOIN run_pack ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
                    WHERE project.deleted_at IS NULL
                    GROUP BY project.id
                    ORDER BY project.created_at, project.id";
-        let rows: Vec<ProjectRow> = sql_query(sql)
-            .load(&mut self.0)
-            .map_err(|error| failed("reading projects", error))?;
-        Ok(rows.into_iter().map(ProjectState::from).collect())
+        let statement = SqlStatement::new(sql);
+        let rows: Vec<(String, i64, i64, Option<At>)> = self.all("reading projects", statement)?;
+        let states = rows
+            .into_iter()
+            .map(|(name, runs, without_pack, evaluated_at)| ProjectState {
+                name,
+                runs,
+                without_pack,
+                evaluated_at: evaluated_at.map(|At(at)| at),
+            });
+        Ok(states.collect())
     }
 
     /// The number of blocks of results, and of those whose columns differ in length, that have a test whose number the
     /// project never used or that have a status that does not exist. The schema must be this program's.
     pub fn blocks(&mut self) -> Result<BlockCounts, StoreError> {
         // This statement reads the blocks of all projects. Only the operator waits for it.
-        self.one(
+        self.counts(
             "checking results",
             "SELECT count(*) AS blocks, count(*) FILTER (WHERE NOT is_sound) AS unsound,
                    min(format('run %s of \"%s\"', run_number, name)) FILTER (WHERE NOT is_sound) AS example
@@ -439,7 +362,7 @@ impl Inspection {
     /// The number of attempts with errors, and of those whose errors are missing. The schema must be this program's.
     pub fn errors(&mut self) -> Result<BlockCounts, StoreError> {
         // This statement reads the attempts of all projects. Only the operator waits for it.
-        self.one(
+        self.counts(
             "checking errors",
             "SELECT count(*) AS blocks,
                     count(*) FILTER (WHERE texts.errors[attempt.texts_place] IS NULL) AS unsound, NULL AS example
@@ -454,7 +377,7 @@ impl Inspection {
     /// The number of blocks of verdicts and rows of evidence. Unsound are blocks like those of results, and evidence
     /// without a verdict. The schema must be this program's.
     pub fn verdicts(&mut self) -> Result<BlockCounts, StoreError> {
-        self.one(
+        self.counts(
             "checking verdicts",
             "SELECT (SELECT count(*) FROM verdict_block) + (SELECT count(*) FROM verdict_evidence) AS blocks,
                     (SELECT count(*) FROM verdict_block AS block JOIN project ON project.id = block.project_id
@@ -476,7 +399,7 @@ impl Inspection {
 
     /// The number of attempts, and of those with a status that does not exist.
     pub fn attempts(&mut self) -> Result<BlockCounts, StoreError> {
-        self.one(
+        self.counts(
             "checking attempts",
             "SELECT count(*) AS blocks, count(*) FILTER (WHERE status NOT BETWEEN 0 AND 4) AS unsound,
                     min(format('run %s of \"%s\"', run_number, name)) FILTER (WHERE status NOT BETWEEN 0 AND 4) AS example
@@ -488,37 +411,53 @@ impl Inspection {
     pub fn unreadable_packs(&mut self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT project.name, project.tests, run_pack.run_number, run_pack.pack
                    FROM run_pack JOIN project ON project.id = run_pack.project_id";
-        let rows = sql_query(sql)
-            .load_iter::<PackRow, PgRowByRowLoadingMode>(&mut self.0)
+        let rows = SqlStatement::<(String, i32, i32, Vec<u8>)>::new(sql)
+            .load_iter(&mut self.0)
             .map_err(|error| failed("checking packs", error))?;
         let mut unreadable = Vec::new();
         for row in rows {
-            let row = row.map_err(|error| failed("checking packs", error))?;
-            let tests = u32::try_from(row.tests).unwrap_or_default();
-            if let Err(bad) = Pack::decode(&row.pack, tests) {
-                unreadable.push(format!("run {} of {:?}: {bad}", row.run_number, row.name));
+            let (name, tests, run, pack) = row.map_err(|error| failed("checking packs", error))?;
+            if let Err(bad) = Pack::decode(&pack, u32::try_from(tests).unwrap_or_default()) {
+                unreadable.push(format!("run {run} of {name:?}: {bad}"));
             }
         }
         Ok(unreadable)
     }
 
-    fn one<T>(&mut self, doing: &'static str, sql: &'static str) -> Result<T, StoreError>
+    fn counts(&mut self, doing: &'static str, sql: &'static str) -> Result<BlockCounts, StoreError> {
+        self.one(doing, SqlStatement::new(sql))
+    }
+
+    fn names(
+        &mut self,
+        doing: &'static str,
+        statement: SqlStatement<'_, String>,
+    ) -> Result<Vec<String>, StoreError> {
+        self.all(doing, statement)
+    }
+
+    fn one<'a, 'query, T: SqlRow>(
+        &mut self,
+        doing: &'static str,
+        statement: SqlStatement<'a, T>,
+    ) -> Result<T, StoreError>
     where
-        T: QueryableByName<diesel::pg::Pg> + 'static,
+        SqlStatement<'a, T>: LoadQuery<'query, PgConnection, T>,
     {
-        let row: QueryResult<T> = sql_query(sql).get_result(&mut self.0);
+        let row = statement.get_result(&mut self.0);
         row.map_err(|error| failed(doing, error))
     }
-}
 
-impl From<ProjectRow> for ProjectState {
-    fn from(row: ProjectRow) -> Self {
-        Self {
-            name: row.name,
-            runs: row.runs,
-            without_pack: row.without_pack,
-            evaluated_at: row.evaluated_at.map(|at| at.0),
-        }
+    fn all<'a, 'query, T: SqlRow>(
+        &mut self,
+        doing: &'static str,
+        statement: SqlStatement<'a, T>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        SqlStatement<'a, T>: LoadQuery<'query, PgConnection, T>,
+    {
+        let rows = statement.load(&mut self.0);
+        rows.map_err(|error| failed(doing, error))
     }
 }
 

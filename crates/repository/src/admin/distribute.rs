@@ -7,9 +7,9 @@
 
 use assay_domain::store::StoreError;
 use diesel::{
-    Connection, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
     connection::SimpleConnection,
     dsl::sql,
+    prelude::*,
     select, sql_query,
     sql_types::{Array, Bool, Nullable, Text},
 };

@@ -10,11 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{Signal, VerdictStatus},
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
-    QueryDsl, RunQueryDsl, SelectableHelper,
-    sql_types::{BigInt, Double, Integer, Nullable, Text, Timestamptz},
-};
+use diesel::prelude::*;
 use serde::Serialize;
 
 use crate::{
@@ -275,48 +271,29 @@ fn exported_tests(
     limit: u32,
 ) -> Read<Vec<(i32, ExportRow)>> {
     /// Number, name and file; status, reason and body of the verdict, when it was judged; its figures.
-    type Types = (
-        (Integer, Text, Nullable<Text>),
-        (
-            Nullable<Text>,
-            Nullable<Text>,
-            Nullable<Text>,
-            Nullable<Timestamptz>,
-        ),
-        (
-            Nullable<Double>,
-            Nullable<Double>,
-            Nullable<Double>,
-            Nullable<Double>,
-            Nullable<BigInt>,
-        ),
-    );
     type Row = (
         (i32, String, Option<String>),
         (Option<String>, Option<String>, Option<String>, Option<At>),
         (Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<i64>),
     );
-    let rows = SqlStatement::<Types>::new(
+    let rows: Vec<Row> = SqlStatement::new(
         "SELECT test.ordinal, test.name, test.file_path, block.status[test.ordinal % 128 + 1], \
-             block.reason[test.ordinal % 128 + 1], block.bodies[block.body[test.ordinal % 128 + 1]], project.evaluated_at, \
-             block.flake_score[test.ordinal % 128 + 1], block.flake_rate[test.ordinal % 128 + 1], \
-             block.broken_probability[test.ordinal % 128 + 1], block.impact[test.ordinal % 128 + 1], \
-             block.time_lost_ms[test.ordinal % 128 + 1] \
+         block.reason[test.ordinal % 128 + 1], block.bodies[block.body[test.ordinal % 128 + 1]], \
+         project.evaluated_at, \
+         block.flake_score[test.ordinal % 128 + 1], block.flake_rate[test.ordinal % 128 + 1], \
+         block.broken_probability[test.ordinal % 128 + 1], block.impact[test.ordinal % 128 + 1], \
+         block.time_lost_ms[test.ordinal % 128 + 1] \
          FROM test JOIN project ON project.id = test.project_id \
-         LEFT JOIN verdict_block AS block ON block.block = test.ordinal / 128 AND block.project_id = ",
+         LEFT JOIN verdict_block AS block ON block.block = test.ordinal / 128 \
+         AND block.project_id = {project} WHERE test.project_id = {project} AND project.id = {project} \
+         AND test.ordinal >= {first} AND coalesce(block.newest[test.ordinal % 128 + 1], 'infinity') >= \
+         {visible_from} ORDER BY test.ordinal LIMIT {limit}",
     )
-    .bind(project.id.0)
-    .sql(" WHERE test.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND project.id = ")
-    .bind(project.id.0)
-    .sql(" AND test.ordinal >= ")
-    .bind(first)
-    .sql(" AND coalesce(block.newest[test.ordinal % 128 + 1], 'infinity') >= ")
-    .bind(At(project.visible_from))
-    .sql(" ORDER BY test.ordinal LIMIT ")
-    .bind(i64::from(limit))
-    .load::<Row>(connection)?;
+    .bind("project", project.id.0)
+    .bind("first", first)
+    .bind("visible_from", At(project.visible_from))
+    .bind("limit", i64::from(limit))
+    .load(connection)?;
     let mut tests = Vec::with_capacity(rows.len());
     for ((test, name, file_path), (status, reason, body, evaluated_at), figures) in rows {
         let status: Option<VerdictStatus> = optional_word("verdict", status.as_deref())?;

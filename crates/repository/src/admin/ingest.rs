@@ -6,6 +6,7 @@ use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
     fix::{FixError, NewFix},
     id::{KeyId, ProjectId},
+    identity::Trust,
     ingest::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
     project::Project,
@@ -14,8 +15,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryableByName, RunQueryDsl, sql_query,
-    sql_types::{Bool, Bytea, Date, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    prelude::*,
+    sql_query,
+    sql_types::{Date, Uuid as SqlUuid},
 };
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -26,8 +28,9 @@ use crate::{
     admin::{key, project},
     db::{
         column::{At, int, long_count, storable},
-        pool::{Read, WorkError},
+        pool::{Read, converted},
         schema::{project_entry, upload, upload_day},
+        sql_statement::SqlStatement,
     },
     read::upload::{COLUMNS, UploadRow, names_of_keys, project_upload},
     record,
@@ -42,61 +45,35 @@ const CLIENT_CHARS: usize = 200;
 /// Most characters that are stored of a sender.
 const SENDER_CHARS: usize = 500;
 
-#[derive(QueryableByName)]
-struct KeyRow {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-    #[diesel(sql_type = SqlUuid)]
-    project_id: Uuid,
-    #[diesel(sql_type = Text)]
-    project_name: String,
-    #[diesel(sql_type = Text)]
-    stable_branch: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    name: Option<String>,
-    #[diesel(sql_type = Bool)]
-    backfill: bool,
-    #[diesel(sql_type = Bool)]
-    pull_requests_only: bool,
-    #[diesel(sql_type = Nullable<Timestamptz>)]
-    expires_at: Option<At>,
-    #[diesel(sql_type = Nullable<Timestamptz>)]
-    revoked_at: Option<At>,
-}
-
-/// A key without a secret.
-#[derive(QueryableByName)]
-struct TrustedKeyRow {
-    #[diesel(embed)]
-    key: KeyRow,
-    #[diesel(sql_type = Jsonb)]
-    trust: Value,
-}
+type KeyRow = (
+    (Uuid, Uuid, String, String),
+    (Option<String>, bool, bool, Option<At>),
+    Option<At>,
+);
 
 impl IngestKeys for Database {
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
         self.on_primary("reading a key", |connection| {
             // Diesel's query language has no functions that return rows.
-            let row: Option<KeyRow> = sql_query("SELECT * FROM assay_ingest_key($1)")
-                .bind::<Bytea, _>(hash.0.as_slice())
+            let row: Option<KeyRow> = SqlStatement::new("SELECT * FROM assay_ingest_key({hash})")
+                .bind("hash", hash.0.as_slice())
                 .get_result(connection)
                 .optional()?;
-            Ok::<_, WorkError<StoreError>>(row.map(StoredIngestKey::from))
+            Ok(row.map(|row| stored_key(row, None)))
         })
     }
 
     fn trusted_keys(&self, issuer: &str, repository: &str) -> Result<Vec<StoredIngestKey>, StoreError> {
+        let (issuer, repository) = (storable(issuer), storable(repository));
         self.on_primary("reading trusted keys", |connection| {
-            let rows: Vec<TrustedKeyRow> = sql_query("SELECT * FROM assay_ingest_trust($1, $2)")
-                .bind::<Text, _>(storable(issuer))
-                .bind::<Text, _>(storable(repository))
-                .load(connection)?;
-            let key = |row: TrustedKeyRow| {
-                let mut key = StoredIngestKey::from(row.key);
-                key.terms.trust = Some(key::trusted(row.trust)?);
-                Ok(key)
-            };
-            Ok::<_, WorkError<StoreError>>(rows.into_iter().map(key).collect::<Result<_, StoreError>>()?)
+            let rows: Vec<(KeyRow, Value)> =
+                SqlStatement::new("SELECT * FROM assay_ingest_trust({issuer}, {repository})")
+                    .bind("issuer", issuer.as_str())
+                    .bind("repository", repository.as_str())
+                    .load(connection)?;
+            converted(rows, |(row, trust)| {
+                Ok(stored_key(row, Some(key::trusted(trust)?)))
+            })
         })
     }
 
@@ -108,14 +85,14 @@ impl IngestKeys for Database {
 
     fn record_upload(&self, upload: &Upload) -> Result<(), StoreError> {
         let id = self.new_id(upload.at);
-        self.in_transaction("recording an upload", |connection| {
+        self.query_in_transaction("recording an upload", |connection| {
             insert(connection, id, upload)?;
             let day = OffsetDateTime::from(upload.at).date();
             sql_query("SELECT assay_note_ingest($1, $2)")
                 .bind::<SqlUuid, _>(upload.key.0)
                 .bind::<Date, _>(day)
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
@@ -145,27 +122,26 @@ impl IngestKeys for Database {
     }
 }
 
-impl From<KeyRow> for StoredIngestKey {
-    fn from(row: KeyRow) -> Self {
-        Self {
-            id: KeyId(row.id),
-            project: ProjectId(row.project_id),
-            project_name: row.project_name,
-            stable_branch: row.stable_branch,
-            terms: IngestTerms {
-                name: row.name,
-                expires_at: row.expires_at.map(|at| at.0),
-                backfill: row.backfill,
-                pull_requests_only: row.pull_requests_only,
-                trust: None,
-            },
-            revoked_at: row.revoked_at.map(|at| at.0),
-            sender: None,
-        }
+fn stored_key((key, terms, revoked_at): KeyRow, trust: Option<Trust>) -> StoredIngestKey {
+    let (id, project, project_name, stable_branch) = key;
+    let (name, backfill, pull_requests_only, expires_at) = terms;
+    StoredIngestKey {
+        id: KeyId(id),
+        project: ProjectId(project),
+        project_name,
+        stable_branch,
+        terms: IngestTerms {
+            name,
+            expires_at: expires_at.map(|at| at.0),
+            backfill,
+            pull_requests_only,
+            trust,
+        },
+        revoked_at: revoked_at.map(|at| at.0),
+        sender: None,
     }
 }
 
-/// Stores the record of an upload; the same one again changes nothing.
 fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::QueryResult<usize> {
     let excerpt = |text: &Option<String>, chars| {
         let text = text.as_deref()?;
@@ -208,7 +184,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
             sender,
         })
     };
-    Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)
+    converted(rows, entry)
 }
 
 /// What each key stored into a project on the day of `now`.
@@ -234,35 +210,33 @@ pub(crate) fn stored_by_keys(
             bytes: long_count(bytes)?,
         })
     };
-    Ok(rows.into_iter().map(day).collect::<Result<_, StoreError>>()?)
+    converted(rows, day)
 }
 
 /// Deletes the records of old uploads, or only counts them.
 pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Result<u64, StoreError> {
     let before = At(now.plus_days(-RECORD_DAYS));
     if dry_run {
-        return database.on_primary("counting uploads", |connection| {
-            let old: i64 = upload::table
-                .filter(upload::at.lt(before))
-                .count()
-                .get_result(connection)?;
-            Ok::<_, WorkError<StoreError>>(long_count(old)?)
-        });
+        let old: i64 = database.query("counting uploads", |connection| {
+            let old = upload::table.filter(upload::at.lt(before));
+            old.count().get_result(connection)
+        })?;
+        return long_count(old);
     }
-    let projects: Vec<Uuid> = database.on_primary("reading projects", |connection| {
-        Ok::<_, WorkError<StoreError>>(project_entry::table.select(project_entry::id).load(connection)?)
+    let projects: Vec<Uuid> = database.query("reading projects", |connection| {
+        project_entry::table.select(project_entry::id).load(connection)
     })?;
     let mut deleted = 0;
     for project in projects {
-        database.on_primary("pruning what keys stored", |connection| {
+        database.query("pruning what keys stored", |connection| {
             let old = upload_day::table
                 .filter(upload_day::project_id.eq(project))
                 .filter(upload_day::day.lt(OffsetDateTime::from(before.0).date()));
-            Ok::<_, WorkError<StoreError>>(diesel::delete(old).execute(connection)?)
+            diesel::delete(old).execute(connection)
         })?;
         loop {
-            let rows = database.on_primary("pruning uploads", |connection| {
-                Ok::<_, WorkError<StoreError>>(delete_batch(connection, project, before)?)
+            let rows = database.query("pruning uploads", |connection| {
+                delete_batch(connection, project, before)
             })?;
             deleted += u64::try_from(rows).unwrap_or(u64::MAX);
             if rows == 0 {

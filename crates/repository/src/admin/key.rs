@@ -8,17 +8,14 @@ use assay_domain::{
     store::{KeyDeletion, KeyRotation, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-};
+use diesel::{dsl::exists, prelude::*, select};
 use serde_json::{Value, json};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, corrupt, storable, word},
-    pool::Read,
+    pool::{Read, converted},
     schema::{api_key, organization, project_entry},
 };
 
@@ -154,58 +151,48 @@ fn new(key: &NewKey, kind: KeyKind, organization: Uuid) -> NewRow {
     )
 }
 
-type EntryRow = (
-    Uuid,
-    String,
-    String,
-    Option<Uuid>,
-    At,
-    Option<At>,
-    Option<At>,
-    Option<Date>,
-    (Option<String>, bool, bool),
-    Option<Value>,
-);
+/// A key as stored, without its hash.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = api_key)]
+struct Row {
+    id: Uuid,
+    kind: String,
+    prefix: String,
+    organization_id: Uuid,
+    project_id: Option<Uuid>,
+    created_at: At,
+    name: Option<String>,
+    backfill: bool,
+    pull_requests_only: bool,
+    expires_at: Option<At>,
+    revoked_at: Option<At>,
+    trust: Option<Value>,
+    last_used_on: Option<Date>,
+}
 
 /// The keys of an organization and its projects, oldest first.
 pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) -> Read<Vec<KeyEntry>> {
-    let rows: Vec<EntryRow> = api_key::table
+    let rows: Vec<Row> = api_key::table
         .filter(api_key::organization_id.eq(organization.0))
-        .select((
-            api_key::id,
-            api_key::kind,
-            api_key::prefix,
-            api_key::project_id,
-            api_key::created_at,
-            api_key::expires_at,
-            api_key::revoked_at,
-            api_key::last_used_on,
-            (api_key::name, api_key::backfill, api_key::pull_requests_only),
-            api_key::trust,
-        ))
+        .select(Row::as_select())
         .order((api_key::created_at, api_key::id))
         .load(connection)?;
-    rows.into_iter()
-        .map(
-            |(id, kind, prefix, project, created_at, expires_at, revoked_at, last_used_on, terms, trust): EntryRow| {
-                let (name, backfill, pull_requests_only) = terms;
-                Ok(KeyEntry {
-                    id: KeyId(id),
-                    kind: word("kind of key", &kind)?,
-                    prefix,
-                    project_id: project.map(ProjectId),
-                    created_at: created_at.0,
-                    name,
-                    backfill,
-                    pull_requests_only,
-                    expires_at: expires_at.map(|at| at.0),
-                    revoked_at: revoked_at.map(|at| at.0),
-                    trust: trust.map(trusted).transpose()?,
-                    last_used_on: last_used_on.map(|day| day.to_string()),
-                })
-            },
-        )
-        .collect()
+    converted(rows, |row| {
+        Ok(KeyEntry {
+            id: KeyId(row.id),
+            kind: word("kind of key", &row.kind)?,
+            prefix: row.prefix,
+            project_id: row.project_id.map(ProjectId),
+            created_at: row.created_at.0,
+            name: row.name,
+            backfill: row.backfill,
+            pull_requests_only: row.pull_requests_only,
+            expires_at: row.expires_at.map(|at| at.0),
+            revoked_at: row.revoked_at.map(|at| at.0),
+            trust: row.trust.map(trusted).transpose()?,
+            last_used_on: row.last_used_on.map(|day| day.to_string()),
+        })
+    })
 }
 
 /// Changes the name of a key in lists; false if there is no such key.
@@ -221,12 +208,7 @@ pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
     diesel::update(api_key::table.find(key.0).filter(api_key::revoked_at.is_null()))
         .set(api_key::revoked_at.eq(At(now)))
         .execute(connection)?;
-    let revoked_key: Option<Uuid> = api_key::table
-        .find(key.0)
-        .select(api_key::id)
-        .first(connection)
-        .optional()?;
-    Ok(revoked_key.is_some())
+    is_stored(connection, key)
 }
 
 /// Deletes a key that is revoked, or expired as of `now`.
@@ -241,29 +223,10 @@ pub(crate) fn delete(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
     if deleted > 0 {
         return Ok(KeyDeletion::Deleted);
     }
-    let active_key: Option<Uuid> = api_key::table
-        .find(key.0)
-        .select(api_key::id)
-        .first(connection)
-        .optional()?;
-    Ok(match active_key {
-        Some(_) => KeyDeletion::StillValid,
-        None => KeyDeletion::Missing,
+    Ok(match is_stored(connection, key)? {
+        true => KeyDeletion::StillValid,
+        false => KeyDeletion::Missing,
     })
-}
-
-/// Kind, owner, terms and times of a key that is to be replaced.
-#[derive(Queryable)]
-struct KeyToReplace {
-    kind: String,
-    organization: Uuid,
-    project: Option<Uuid>,
-    name: Option<String>,
-    backfill: bool,
-    pull_requests_only: bool,
-    created_at: At,
-    expires_at: Option<At>,
-    revoked_at: Option<At>,
 }
 
 /// Replaces a key by a new one; the old one works until `until` at most.
@@ -275,20 +238,10 @@ pub(crate) fn rotate(
     new_key: &NewKey,
     until: Timestamp,
 ) -> Read<KeyRotation> {
-    let former: Option<KeyToReplace> = api_key::table
+    let former: Option<Row> = api_key::table
         .find(key.0)
         .for_no_key_update()
-        .select((
-            api_key::kind,
-            api_key::organization_id,
-            api_key::project_id,
-            api_key::name,
-            api_key::backfill,
-            api_key::pull_requests_only,
-            api_key::created_at,
-            api_key::expires_at,
-            api_key::revoked_at,
-        ))
+        .select(Row::as_select())
         .first(connection)
         .optional()?;
     let Some(former) = former else {
@@ -314,8 +267,12 @@ pub(crate) fn rotate(
     let former_expires_at = former.expires_at.map_or(until, |at| at.0.min(until));
     diesel::insert_into(api_key::table)
         .values((
-            new(new_key, word("kind of key", &former.kind)?, former.organization),
-            api_key::project_id.eq(former.project),
+            new(
+                new_key,
+                word("kind of key", &former.kind)?,
+                former.organization_id,
+            ),
+            api_key::project_id.eq(former.project_id),
             api_key::name.eq(former.name),
             api_key::backfill.eq(former.backfill),
             api_key::pull_requests_only.eq(former.pull_requests_only),
@@ -329,4 +286,8 @@ pub(crate) fn rotate(
         former_expires_at,
         expires_at,
     })
+}
+
+fn is_stored(connection: &mut PgConnection, key: KeyId) -> QueryResult<bool> {
+    select(exists(api_key::table.find(key.0))).get_result(connection)
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use assay_domain::store::StoreError;
 use diesel::{
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     connection::SimpleConnection,
     dsl::sql,
     migration::MigrationSource,
     pg::Pg,
+    prelude::*,
     sql_types::{Binary, Bool, Text},
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
@@ -20,6 +20,7 @@ use crate::{
     db::{
         column::corrupt,
         connection_string::establish,
+        pool::{Read, WorkError},
         schema::{__diesel_schema_migrations as applied, __migration_checksum as checksum},
     },
 };
@@ -46,7 +47,7 @@ const SET_LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = with_lock_timeout(url)?;
     check_origin(&mut connection)?;
-    distribute::prepare(&mut connection).map_err(|error| failed(Box::new(error)))?;
+    distribute::prepare(&mut connection).map_err(failed)?;
     let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
     let names = names.iter().map(ToString::to_string).collect();
     for (version, sha256) in checksums() {
@@ -54,7 +55,7 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
             .bind::<Text, _>(version)
             .bind::<Binary, _>(sha256)
             .execute(&mut connection)
-            .map_err(|error| failed(Box::new(error)))?;
+            .map_err(failed)?;
     }
     Ok(names)
 }
@@ -66,15 +67,11 @@ fn check_origin(connection: &mut PgConnection) -> Result<(), StoreError> {
     let schema = compare(connection)?;
     let is_former = match (&schema.newest, schema.unknown.first()) {
         (None, Some(_)) => true,
-        (Some(_), _) if has_checksums(connection).map_err(|error| failed(Box::new(error)))? => false,
-        (Some(_), _) => columns(connection).map_err(|error| failed(Box::new(error)))? != FIRST.1,
+        (Some(_), _) if has_checksums(connection).map_err(failed)? => false,
+        (Some(_), _) => columns(connection).map_err(failed)? != FIRST.1,
         (None, None) => false,
     };
-    if is_former {
-        Err(failed(FORMER.into()))
-    } else {
-        Ok(())
-    }
+    if is_former { Err(failed(FORMER)) } else { Ok(()) }
 }
 
 /// The version and the SHA-256 of `up.sql` of each migration.
@@ -130,15 +127,13 @@ pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
     let mut connection = with_migration_lock(url)?;
     diesel::select(assay_grant_roles())
         .get_result(&mut connection)
-        .map_err(|error| failed(Box::new(error)))
+        .map_err(failed)
 }
 
 /// The same as [`with_migration_lock`], with the time limit for other locks.
 pub(crate) fn with_lock_timeout(url: &str) -> Result<PgConnection, StoreError> {
     let mut connection = with_migration_lock(url)?;
-    connection
-        .batch_execute(SET_LOCK_TIMEOUT)
-        .map_err(|error| failed(Box::new(error)))?;
+    connection.batch_execute(SET_LOCK_TIMEOUT).map_err(failed)?;
     Ok(connection)
 }
 
@@ -149,7 +144,7 @@ pub(crate) fn with_migration_lock(url: &str) -> Result<PgConnection, StoreError>
         .batch_execute(&format!(
             "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK})"
         ))
-        .map_err(|error| failed(Box::new(error)))?;
+        .map_err(failed)?;
     Ok(connection)
 }
 
@@ -165,9 +160,10 @@ pub fn compare_schema(url: &str) -> Result<SchemaComparison, StoreError> {
 
 /// The names of the migrations that are yet to be applied, oldest first. Changes nothing.
 pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = establish(url)?;
-    let missing = missing(&mut connection).map_err(|error| failed(Box::new(error)))?;
-    missing.map_err(failed)
+    missing(&mut establish(url)?).map_err(|error| match error {
+        WorkError::Query(error) => failed(error),
+        WorkError::Refused(error) => error,
+    })
 }
 
 /// Compares a database's schema with this program's.
@@ -183,27 +179,13 @@ pub struct SchemaComparison {
 
 /// Compares the schema of this connection's database with this program's. Changes nothing.
 pub(crate) fn compare(connection: &mut PgConnection) -> Result<SchemaComparison, StoreError> {
-    let expected: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
-        .map_err(failed)?
-        .iter()
-        .map(|migration| {
-            (
-                migration.name().version().to_string(),
-                migration.name().to_string(),
-            )
-        })
-        .collect();
-    let mut present = present(connection).map_err(|error| failed(Box::new(error)))?;
-    present.sort_unstable();
-    let changed = changed(connection).map_err(|error| failed(Box::new(error)))?;
+    let (expected, present) = (expected()?, present(connection).map_err(failed)?);
+    let changed = changed(connection).map_err(failed)?;
     if let Some(first) = changed.first() {
-        return Err(failed(
-            format!(
-                "the database has another form of the migration {first} than this program: it was created by another state of \
-                 the sources; use the program that created it, or a new database"
-            )
-            .into(),
-        ));
+        return Err(failed(format!(
+            "the database has another form of the migration {first} than this program: it was created by another state of \
+             the sources; use the program that created it, or a new database"
+        )));
     }
     let is_present = |version: &String| present.contains(version);
     let (applied, pending): (Vec<_>, Vec<_>) = expected.iter().partition(|(version, _)| is_present(version));
@@ -228,29 +210,30 @@ pub fn revert_all(url: &str) -> Result<Vec<String>, StoreError> {
 
 /// Whether the database has every migration of this program. Newer ones are allowed, so that the old version still
 /// runs while the next one is rolled out.
-pub(crate) fn is_current(connection: &mut PgConnection) -> QueryResult<Result<(), StoreError>> {
-    Ok(match missing(connection)? {
-        Ok(missing) => match missing.first() {
-            Some(first) => Err(corrupt("schema without the migration", first)),
-            None => Ok(()),
-        },
-        Err(error) => Err(failed(error)),
-    })
+pub(crate) fn is_current(connection: &mut PgConnection) -> Read<()> {
+    match missing(connection)?.first() {
+        Some(first) => Err(corrupt("schema without the migration", first).into()),
+        None => Ok(()),
+    }
 }
 
-/// Why the embedded migrations could not be read.
-type BadMigrations = Box<dyn std::error::Error + Send + Sync>;
-
 /// The names of the migrations that the database does not have. Only reads, so that it works on a standby.
-fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, BadMigrations>> {
+fn missing(connection: &mut PgConnection) -> Read<Vec<String>> {
     let present = present(connection)?;
-    Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|expected| {
-        expected
-            .iter()
-            .filter(|migration| !present.contains(&migration.name().version().to_string()))
-            .map(|migration| migration.name().to_string())
-            .collect()
-    }))
+    let missing = expected()?
+        .into_iter()
+        .filter(|(version, _)| !present.contains(version));
+    Ok(missing.map(|(_, name)| name).collect())
+}
+
+/// The versions of the embedded migrations with their names.
+fn expected() -> Result<Vec<(String, String)>, StoreError> {
+    let migrations = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(failed)?;
+    let named = migrations.iter().map(|migration| {
+        let name = migration.name();
+        (name.version().to_string(), name.to_string())
+    });
+    Ok(named.collect())
 }
 
 /// The versions that the database has.
@@ -260,15 +243,18 @@ fn present(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     ))
     .get_result(connection)?;
     if was_migrated {
-        applied::table.select(applied::version).load(connection)
+        applied::table
+            .select(applied::version)
+            .order(applied::version)
+            .load(connection)
     } else {
         Ok(Vec::new())
     }
 }
 
-fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+fn failed(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
     StoreError::Failed {
         doing: "migrating",
-        source,
+        source: source.into(),
     }
 }

@@ -3,14 +3,12 @@
 use assay_domain::{
     id::OrganizationId, plan::Plan, project::Organization, store::NameError, timestamp::Timestamp,
 };
-use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, pg::Pg,
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, storable, word},
-    pool::{Read, WorkError},
+    pool::{Read, WorkError, converted},
     schema::organization,
 };
 
@@ -101,31 +99,10 @@ pub(crate) fn new(id: Uuid, name: &str, plan: Plan, now: Timestamp) -> Organizat
     }
 }
 
-/// Every organization, oldest first.
-pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<Organization>> {
-    load(
-        connection,
-        organization::table
-            .filter(organization::deleted_at.is_null())
-            .into_boxed(),
-    )
-}
-
-/// Every organization whose deletion has begun, oldest first.
-pub(crate) fn hidden(connection: &mut PgConnection) -> Read<Vec<Organization>> {
-    load(
-        connection,
-        organization::table
-            .filter(organization::deleted_at.is_not_null())
-            .into_boxed(),
-    )
-}
-
-fn load(
-    connection: &mut PgConnection,
-    organizations: organization::BoxedQuery<'static, Pg>,
-) -> Read<Vec<Organization>> {
-    let rows: Vec<(Uuid, String, String, At)> = organizations
+/// Every organization, or every one whose deletion has begun, oldest first.
+pub(crate) fn all(connection: &mut PgConnection, is_hidden: bool) -> Read<Vec<Organization>> {
+    let rows: Vec<(Uuid, String, String, At)> = organization::table
+        .filter(organization::deleted_at.is_not_null().eq(is_hidden))
         .select((
             organization::id,
             organization::name,
@@ -134,16 +111,14 @@ fn load(
         ))
         .order((organization::created_at, organization::id))
         .load(connection)?;
-    rows.into_iter()
-        .map(|(id, name, plan, created_at)| {
-            Ok(Organization {
-                id: OrganizationId(id),
-                name,
-                plan: word("plan", &plan)?,
-                created_at: created_at.0,
-            })
+    converted(rows, |(id, name, plan, created_at)| {
+        Ok(Organization {
+            id: OrganizationId(id),
+            name,
+            plan: word("plan", &plan)?,
+            created_at: created_at.0,
         })
-        .collect()
+    })
 }
 
 /// Changes a plan; false if there is no such organization.

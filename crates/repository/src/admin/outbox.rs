@@ -15,10 +15,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryableByName, RunQueryDsl,
-    SelectableHelper, dsl::select, sql_query, sql_types::Bool,
-};
+use diesel::prelude::*;
 use serde_json::Value;
 
 pub(crate) use self::{edges::events, retention::prune};
@@ -29,8 +26,9 @@ use crate::{
     db::{
         column::{At, int},
         connection_string::establish,
-        pool::WorkError,
+        pool::{During, WorkError, converted},
         schema::{edge, message, project as projects, signature},
+        sql_statement::SqlStatement,
     },
     read::test,
 };
@@ -52,12 +50,6 @@ impl std::fmt::Debug for OutboxLock {
     }
 }
 
-#[derive(QueryableByName)]
-struct IsLocked {
-    #[diesel(sql_type = Bool)]
-    locked: bool,
-}
-
 impl OutboxLock {
     /// Takes the lock in the database of this connection string; none if another program has it.
     ///
@@ -65,16 +57,16 @@ impl OutboxLock {
     /// If the database does not answer.
     pub fn acquire(url: &str) -> Result<Option<Self>, StoreError> {
         let mut connection = establish(url)?;
-        let taken: IsLocked = sql_query("SELECT pg_try_advisory_lock(x'61737361796e'::bigint) AS locked")
+        let is_taken: bool = SqlStatement::new("SELECT pg_try_advisory_lock(x'61737361796e'::bigint)")
             .get_result(&mut connection)
-            .map_err(|error| WorkError::Query(error).during("taking the lock of the outbox"))?;
-        Ok(taken.locked.then_some(Self(connection)))
+            .during("taking the lock of the outbox")?;
+        Ok(is_taken.then_some(Self(connection)))
     }
 
     /// Whether the connection still has the lock.
     pub fn is_held(&mut self) -> bool {
-        select(diesel::dsl::sql::<Bool>("true"))
-            .get_result::<bool>(&mut self.0)
+        SqlStatement::new("SELECT true")
+            .get_result(&mut self.0)
             .unwrap_or(false)
     }
 }
@@ -94,14 +86,14 @@ impl Outbox for Database {
     ) -> Result<(), StoreError> {
         let events: Option<Vec<&str>> =
             events.map(|events| events.iter().map(|event| event.as_str()).collect());
-        self.on_primary("registering the targets of a project", |connection| {
+        self.query("registering the targets of a project", |connection| {
             diesel::update(projects::table.find(project.0))
                 .set((
                     projects::chat_served.eq(&events),
                     projects::chat_served_at.eq(events.as_ref().map(|_| At(now))),
                 ))
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
@@ -125,8 +117,8 @@ impl Outbox for Database {
         cancelled: &[i32],
         now: Timestamp,
     ) -> Result<i32, StoreError> {
-        self.in_transaction("settling edges", |connection| {
-            Ok::<_, WorkError<StoreError>>(edges::settle(connection, project.0, settled, cancelled, now)?)
+        self.query_in_transaction("settling edges", |connection| {
+            edges::settle(connection, project.0, settled, cancelled, now)
         })
     }
 
@@ -166,10 +158,7 @@ impl Outbox for Database {
                     message::receipt,
                 ))
                 .load(connection)?;
-            Ok(rows
-                .into_iter()
-                .map(HeadRow::head)
-                .collect::<Result<_, StoreError>>()?)
+            converted(rows, HeadRow::head)
         })
     }
 
@@ -190,11 +179,11 @@ impl Outbox for Database {
     }
 
     fn cover(&self, key: MessageKey<'_>, through: i32) -> Result<(), StoreError> {
-        self.on_primary("noting covered edges", |connection| {
+        self.query("noting covered edges", |connection| {
             diesel::update(by_key(key))
                 .set(message::through.eq(through))
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
@@ -226,27 +215,26 @@ impl Outbox for Database {
     }
 
     fn note_attempt(&self, key: MessageKey<'_>, outcome: &Attempt, now: Timestamp) -> Result<(), StoreError> {
-        self.on_primary("noting an attempt", |connection| {
-            messages::note_attempt(connection, key, outcome, now)?;
-            Ok::<_, WorkError<StoreError>>(())
+        self.query("noting an attempt", |connection| {
+            messages::note_attempt(connection, key, outcome, now).map(drop)
         })
     }
 
     fn retry_all(&self, project: ProjectId, now: Timestamp) -> Result<(), StoreError> {
-        self.on_primary("making messages due", |connection| {
+        self.query("making messages due", |connection| {
             diesel::update(message::table)
                 .filter(message::project_id.eq(project.0))
                 .filter(message::content.is_not_null())
                 .filter(message::delivered_at.is_null())
                 .set(message::next_attempt_at.eq(At(now)))
-                .execute(connection)?;
-            Ok::<_, WorkError<StoreError>>(())
+                .execute(connection)
+                .map(drop)
         })
     }
 
     fn forget(&self, project: ProjectId, now: Timestamp) -> Result<Dropped, StoreError> {
-        self.in_transaction("deleting old messages", |connection| {
-            Ok::<_, WorkError<StoreError>>(retention::forget(connection, project.0, now)?)
+        self.query_in_transaction("deleting old messages", |connection| {
+            retention::forget(connection, project.0, now)
         })
     }
 
@@ -258,7 +246,7 @@ impl Outbox for Database {
     ) -> Result<EdgeNames, StoreError> {
         self.on_primary("reading names", |connection| {
             let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-            let names = test::names_of_many(connection, project.0, &ordinals)?;
+            let names = test::names_by_ordinal(connection, project.0, &ordinals)?;
             let named = names.into_iter();
             let named = named.filter_map(|(ordinal, name)| Some((u32::try_from(ordinal).ok()?, name)));
             Ok::<_, WorkError<StoreError>>(EdgeNames {

@@ -11,10 +11,7 @@ use assay_domain::{
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
 };
-use diesel::{
-    AsChangeset, ExpressionMethods, Insertable, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
-    QueryResult, Queryable, RunQueryDsl, pg::Pg,
-};
+use diesel::{pg::Pg, prelude::*};
 use uuid::Uuid;
 
 use crate::{
@@ -75,24 +72,10 @@ pub(crate) fn of_organization(
     load(connection, entries.into_boxed())
 }
 
-/// Every project, oldest first.
-pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
-    load(
-        connection,
-        project_entry::table
-            .filter(project_entry::deleted_at.is_null())
-            .into_boxed(),
-    )
-}
-
-/// Every project whose deletion has begun, oldest first.
-pub(crate) fn hidden(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
-    load(
-        connection,
-        project_entry::table
-            .filter(project_entry::deleted_at.is_not_null())
-            .into_boxed(),
-    )
+/// Every project, or every one whose deletion has begun, oldest first.
+pub(crate) fn all(connection: &mut PgConnection, is_hidden: bool) -> Read<Vec<ProjectEntry>> {
+    let entries = project_entry::table.filter(project_entry::deleted_at.is_not_null().eq(is_hidden));
+    load(connection, entries.into_boxed())
 }
 
 fn load(
@@ -320,6 +303,18 @@ pub(crate) fn new(id: Uuid, name: &str, stable_branch: &str, now: Timestamp) -> 
     }
 }
 
+/// The columns of a project's configuration that change.
+#[derive(AsChangeset)]
+#[diesel(table_name = project)]
+struct Changed<'a> {
+    stable_branch: Option<String>,
+    chat_events: Option<Option<Vec<&'a str>>>,
+    pr_comments: Option<bool>,
+    stable_names: Option<bool>,
+    flake_budget: Option<Option<Vec<i32>>>,
+    is_budget_exceeded: Option<bool>,
+}
+
 /// Changes a project's configuration.
 pub(crate) fn change(
     connection: &mut PgConnection,
@@ -327,41 +322,29 @@ pub(crate) fn change(
     change: &ProjectChange,
 ) -> QueryResult<()> {
     let row = || project::table.find(of.0);
-    if let Some(branch) = &change.stable_branch {
-        diesel::update(row())
-            .set(project::stable_branch.eq(storable(branch)))
-            .execute(connection)?;
-        write_entry(connection, of)?;
-    }
-    if let Some(chat) = &change.chat {
-        let events: Option<Vec<&str>> = chat
-            .as_ref()
-            .map(|events| events.iter().copied().map(ChatEvent::as_str).collect());
-        diesel::update(row())
-            .set(project::chat_events.eq(events))
-            .execute(connection)?;
-    }
-    if let Some(enabled) = change.pr_comments {
-        diesel::update(row())
-            .set(project::pr_comments.eq(enabled))
-            .execute(connection)?;
-    }
-    if let Some(stable) = change.stable_names {
-        diesel::update(row())
-            .set(project::stable_names.eq(stable))
-            .execute(connection)?;
-    }
+    let words = |events: &Vec<ChatEvent>| events.iter().map(|event| event.as_str()).collect();
+    let mut changed = Changed {
+        stable_branch: change.stable_branch.as_deref().map(storable),
+        chat_events: change.chat.as_ref().map(|events| events.as_ref().map(words)),
+        pr_comments: change.pr_comments,
+        stable_names: change.stable_names,
+        flake_budget: change
+            .flake_budget
+            .map(|budget| budget.map(|budget| vec![budget.most, budget.met_at])),
+        is_budget_exceeded: None,
+    };
     if let Some(budget) = change.flake_budget {
         // Of the last judgement, so that the state is that of the new budget at once.
         let health: Option<Vec<i64>> = row().select(project::health).first(connection)?;
         let flaky = judged_figures::flaky(health.as_deref());
-        let is_exceeded = budget.is_some_and(|budget| budget.is_exceeded(false, flaky));
-        diesel::update(row())
-            .set((
-                project::flake_budget.eq(budget.map(|budget| vec![budget.most, budget.met_at])),
-                project::is_budget_exceeded.eq(is_exceeded),
-            ))
-            .execute(connection)?;
+        changed.is_budget_exceeded = Some(budget.is_some_and(|budget| budget.is_exceeded(false, flaky)));
+    }
+    diesel::update(row())
+        .set(changed)
+        .execute(connection)
+        .optional_empty_changeset()?;
+    if change.stable_branch.is_some() {
+        write_entry(connection, of)?;
     }
     Ok(())
 }

@@ -8,10 +8,7 @@ use assay_domain::{
     store::{PruneReport, PruneStep, PrunedCounts, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, RunQueryDsl, dsl::sum,
-    pg::Pg,
-};
+use diesel::{dsl::sum, pg::Pg, prelude::*};
 use uuid::Uuid;
 
 use crate::{
@@ -20,7 +17,7 @@ use crate::{
     db::{
         column::{At, long_count, word},
         partition,
-        pool::{Read, WorkError},
+        pool::{Read, WorkError, converted},
         schema::{
             attempt, attempt_texts, organization, part, project_entry, result_block, run, run_pack, test,
             verdict_block,
@@ -52,8 +49,8 @@ pub(crate) fn prune(
 ) -> Result<PruneReport, StoreError> {
     let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
     let horizon = At(now.plus_days(-longest.unwrap_or(0)));
-    let (partitions, bare_before) = database.on_primary("reading partitions", |connection| {
-        Ok::<_, WorkError<StoreError>>(partition::ended_partitions(connection, horizon)?)
+    let (partitions, bare_before) = database.query("reading partitions", |connection| {
+        partition::ended_partitions(connection, horizon)
     })?;
     let mut report = PruneReport {
         deletions_finished: finish_deletions(database, now, dry_run)?,
@@ -155,10 +152,7 @@ fn projects(
             bare_before,
         })
     };
-    Ok(rows
-        .into_iter()
-        .map(expiring)
-        .collect::<Result<_, StoreError>>()?)
+    converted(rows, expiring)
 }
 
 /// The counts of a project's runs and results that are due, and the number of its runs.

@@ -1,7 +1,7 @@
 //! Recomputes derived data from results.
 
 use assay_domain::{id::ProjectId, store::StoreError, timestamp::Timestamp, verdict::Judge};
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, SelectableHelper};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::{
@@ -47,14 +47,12 @@ impl Database {
         now: Timestamp,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<RebuildCounts>, StoreError> {
-        let numbers: Vec<i32> = self.on_primary("reading runs", |connection| {
-            Ok::<_, WorkError<StoreError>>(
-                run::table
-                    .filter(run::project_id.eq(project.0))
-                    .order(run::number)
-                    .select(run::number)
-                    .load(connection)?,
-            )
+        let numbers: Vec<i32> = self.query("reading runs", |connection| {
+            run::table
+                .filter(run::project_id.eq(project.0))
+                .order(run::number)
+                .select(run::number)
+                .load(connection)
         })?;
         let total = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
         let mut rebuilt = RebuildCounts::default();

@@ -8,8 +8,7 @@ use assay_domain::{
     store::{RefingerprintCounts, StoreError},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, Insertable, JoinOnDsl, NullableExpressionMethods,
-    OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    prelude::*,
     sql_types::{Array, Integer, Jsonb, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
@@ -17,12 +16,13 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, failure_codes, storable},
+        column::{At, failure_codes},
         pool::Read,
         schema::{attempt, attempt_texts, project, run, signature, signature_alias},
         static_sql::static_sql,
     },
     read::{attempt::errors, observation},
+    record::NewSignature,
 };
 
 diesel::define_sql_function! {
@@ -60,7 +60,7 @@ pub(crate) fn refingerprint(
     while !runs.is_empty() {
         let batch: Vec<(i32, At)> = runs.drain(..runs.len().min(BATCH)).collect();
         let failed = failed_attempts(connection, id.0, &batch)?;
-        grouping.group(failed)?.store(connection, id.0)?;
+        store_changes(connection, id.0, &grouping.group(failed)?)?;
     }
     let refingerprinted = grouping.store(connection)?;
     // Servers count the tests of each signature again.
@@ -161,11 +161,11 @@ impl<'a> Grouping<'a> {
         })
     }
 
-    /// Classifies these attempts and returns those that get another signature.
-    fn group(&mut self, failed: Vec<FailedAttempt>) -> Result<Changes, StoreError> {
-        let mut changes = Changes::default();
-        for attempt in failed {
-            let class = self.classifier.classify(&errors(attempt.errors)?);
+    /// Classifies these attempts and returns those that get another signature, with it.
+    fn group(&mut self, failed: Vec<FailedAttempt>) -> Result<Vec<FailedAttempt>, StoreError> {
+        let mut changed = Vec::new();
+        for mut attempt in failed {
+            let class = self.classifier.classify(&errors(attempt.errors.take())?);
             let new = class.map(|class| self.number(class));
             self.attempts += 1;
             if let (Some(former), Some(new)) = (attempt.signature, new) {
@@ -173,15 +173,11 @@ impl<'a> Grouping<'a> {
             }
             if new != attempt.signature {
                 self.changed += 1;
-                changes.runs.push(attempt.run_number);
-                changes.starts.push(attempt.started_at);
-                changes.tests.push(attempt.test);
-                changes.parts.push(attempt.part);
-                changes.places.push(attempt.place);
-                changes.signatures.push(new);
+                attempt.signature = new;
+                changed.push(attempt);
             }
         }
-        Ok(changes)
+        Ok(changed)
     }
 
     fn number(&mut self, class: ErrorClass) -> i32 {
@@ -204,10 +200,10 @@ impl<'a> Grouping<'a> {
         diesel::update(project::table.find(project))
             .set(project::signatures.eq(self.used_ordinals))
             .execute(connection)?;
-        let mut rows: Vec<Row> = self
+        let mut rows: Vec<NewSignature> = self
             .by_fingerprint
             .values()
-            .map(|(ordinal, class)| row(project, *ordinal, class))
+            .map(|(ordinal, class)| NewSignature::of(project, *ordinal, class))
             .collect();
         rows.sort_unstable_by_key(|row| row.ordinal);
         for chunk in rows.chunks(1_000) {
@@ -270,50 +266,21 @@ impl<'a> Grouping<'a> {
     }
 }
 
-#[derive(Insertable)]
-#[diesel(table_name = signature)]
-struct Row {
-    project_id: Uuid,
-    ordinal: i32,
-    fingerprint: String,
-    version: i16,
-    title: String,
-    category: &'static str,
-}
-
-fn row(project_id: Uuid, ordinal: i32, class: &ErrorClass) -> Row {
-    Row {
-        project_id,
-        ordinal,
-        fingerprint: storable(&class.fingerprint),
-        version: i16::try_from(class.version).unwrap_or(i16::MAX),
-        title: storable(&class.title),
-        category: class.category.as_str(),
-    }
-}
-
 fn length(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// Attempts that get another signature, a column each.
-#[derive(Default)]
-struct Changes {
-    runs: Vec<i32>,
-    starts: Vec<At>,
-    tests: Vec<i32>,
-    parts: Vec<i16>,
-    places: Vec<i32>,
-    signatures: Vec<Option<i32>>,
-}
-
-impl Changes {
-    /// Raw SQL, because diesel has no update from arrays.
-    fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
-        let (Some(from), Some(to)) = (self.starts.iter().min(), self.starts.iter().max()) else {
-            return Ok(());
-        };
-        diesel::sql_query(
+/// Stores the new signatures of attempts.
+fn store_changes(connection: &mut PgConnection, project: Uuid, changed: &[FailedAttempt]) -> QueryResult<()> {
+    let starts: Vec<At> = changed.iter().map(|attempt| attempt.started_at).collect();
+    let (Some(from), Some(to)) = (starts.iter().min(), starts.iter().max()) else {
+        return Ok(());
+    };
+    let column = |of: fn(&FailedAttempt) -> i32| changed.iter().map(of).collect::<Vec<i32>>();
+    let parts: Vec<i16> = changed.iter().map(|attempt| attempt.part).collect();
+    let signatures: Vec<Option<i32>> = changed.iter().map(|attempt| attempt.signature).collect();
+    // Raw SQL, because diesel has no update from arrays.
+    diesel::sql_query(
             "UPDATE attempt SET signature = changed.signature \
              FROM unnest($2, $3, $4, $5, $6, $7) AS changed (run_number, started_at, test, part, place, signature) \
              WHERE attempt.project_id = $1 AND attempt.started_at BETWEEN $8 AND $9 \
@@ -322,15 +289,14 @@ impl Changes {
                  AND attempt.place = changed.place",
         )
         .bind::<SqlUuid, _>(project)
-        .bind::<Array<Integer>, _>(&self.runs)
-        .bind::<Array<Timestamptz>, _>(&self.starts)
-        .bind::<Array<Integer>, _>(&self.tests)
-        .bind::<Array<SmallInt>, _>(&self.parts)
-        .bind::<Array<Integer>, _>(&self.places)
-        .bind::<Array<Nullable<Integer>>, _>(&self.signatures)
+        .bind::<Array<Integer>, _>(column(|attempt| attempt.run_number))
+        .bind::<Array<Timestamptz>, _>(&starts)
+        .bind::<Array<Integer>, _>(column(|attempt| attempt.test))
+        .bind::<Array<SmallInt>, _>(parts)
+        .bind::<Array<Integer>, _>(column(|attempt| attempt.place))
+        .bind::<Array<Nullable<Integer>>, _>(signatures)
         .bind::<Timestamptz, _>(*from)
         .bind::<Timestamptz, _>(*to)
         .execute(connection)
         .map(drop)
-    }
 }

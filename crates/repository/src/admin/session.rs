@@ -4,9 +4,7 @@ use assay_domain::{
     id::{KeyId, SessionId},
     timestamp::Timestamp,
 };
-use diesel::{
-    ExpressionMethods as _, PgConnection, QueryDsl as _, QueryResult, RunQueryDsl as _, dsl::exists, select,
-};
+use diesel::{dsl::exists, prelude::*, select};
 
 use crate::db::{column::At, schema::ended_session};
 

@@ -1,9 +1,9 @@
 //! The tables with rows of one organization. Deletion and transfer go through them, so that neither misses one.
 
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     dsl::sql,
     pg::{CopyTarget, Pg},
+    prelude::*,
     query_builder::{AstPass, QueryFragment},
     sql_types::Bool,
 };

@@ -4,11 +4,12 @@ use std::{collections::VecDeque, time::Duration};
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, define_sql_function, select,
+    prelude::*,
+    select,
     sql_types::{Text, Timestamptz},
 };
 
-use crate::db::{column::At, pool::WorkError, postgres::Postgres, schema::partition};
+use crate::db::{column::At, postgres::Postgres, schema::partition};
 
 define_sql_function! {
     /// Creates the missing partitions for a run with this start. The migrations define this function.
@@ -36,18 +37,18 @@ pub(crate) fn hold_partition(connection: &mut PgConnection, start: At) -> QueryR
 ///
 /// In a distributed database no transaction may create tables as their owner and write into them as another role.
 pub(crate) fn create_partition(postgres: &Postgres, start: At, now: Timestamp) -> Result<(), StoreError> {
-    postgres.on_primary("adding a partition", |connection| {
-        let _made: bool = select(assay_create_partition(start, At(now))).get_result(connection)?;
-        Ok::<_, WorkError<StoreError>>(())
+    postgres.query("adding a partition", |connection| {
+        select(assay_create_partition(start, At(now)))
+            .execute(connection)
+            .map(drop)
     })
 }
 
 /// Counts the rows of each project again, so that Postgres plans the reads of a project that has grown. The tables of
 /// results are those of a run with this start.
 pub(crate) fn count_projects(postgres: &Postgres, start: At) -> Result<(), StoreError> {
-    postgres.on_primary("counting the rows of projects", |connection| {
-        select(assay_count_projects(start)).execute(connection)?;
-        Ok::<_, WorkError<StoreError>>(())
+    postgres.query("counting the rows of projects", |connection| {
+        select(assay_count_projects(start)).execute(connection).map(drop)
     })
 }
 
@@ -111,7 +112,7 @@ pub(crate) fn drop_all(
 /// Drops a partition; false where a run still starts in it or it is in use.
 fn drop_partition(postgres: &Postgres, name: &str) -> Result<bool, StoreError> {
     // A separate transaction, whose end releases the function's locks.
-    postgres.on_primary("dropping a partition", |connection| {
-        Ok::<_, WorkError<StoreError>>(select(assay_drop_partition(name)).get_result(connection)?)
+    postgres.query("dropping a partition", |connection| {
+        select(assay_drop_partition(name)).get_result(connection)
     })
 }

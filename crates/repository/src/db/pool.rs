@@ -10,7 +10,7 @@ use diesel::{
         Builder, ConnectionManager, CustomizeConnection, NopErrorHandler, Pool, PooledConnection,
         R2D2Connection,
     },
-    result::{DatabaseErrorKind, Error as QueryError},
+    result::{DatabaseErrorKind, Error as QueryError, QueryResult},
 };
 
 use crate::db::{connection_string::ConnectionString, postgres::Postgres, session::prepare};
@@ -122,6 +122,29 @@ impl WorkError<StoreError> {
 /// The outcome of a read: its statements may fail, and what they return may be corrupt.
 pub(crate) type Read<T> = Result<T, WorkError<StoreError>>;
 
+/// Names the operation that failed.
+pub(crate) trait During<T> {
+    /// The value, or the error of the operation.
+    fn during(self, doing: &'static str) -> Result<T, StoreError>;
+}
+
+impl<T, E: Into<WorkError<StoreError>>> During<T> for Result<T, E> {
+    fn during(self, doing: &'static str) -> Result<T, StoreError> {
+        self.map_err(|error| error.into().during(doing))
+    }
+}
+
+/// The rows as other values; fails with the first row that is none.
+pub(crate) fn converted<T, U, All: FromIterator<U>>(
+    rows: impl IntoIterator<Item = T>,
+    convert: impl FnMut(T) -> Result<U, StoreError>,
+) -> Read<All> {
+    Ok(rows
+        .into_iter()
+        .map(convert)
+        .collect::<Result<All, StoreError>>()?)
+}
+
 /// Connections to one address.
 pub(crate) type ConnectionPool = Pool<ConnectionManager<PgConnection>>;
 
@@ -201,6 +224,26 @@ impl Postgres {
         mut work: impl FnMut(&mut PgConnection) -> Result<T, WorkError<E>>,
     ) -> Result<T, E> {
         self.on_primary(doing, |connection| connection.transaction(&mut work))
+    }
+
+    /// Like [`Self::on_primary`] for statements that can only fail as such.
+    pub(crate) fn query<T>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> QueryResult<T>,
+    ) -> Result<T, StoreError> {
+        self.on_primary(doing, |connection| {
+            Ok::<_, WorkError<StoreError>>(work(connection)?)
+        })
+    }
+
+    /// Like [`Self::in_transaction`] for statements that can only fail as such.
+    pub(crate) fn query_in_transaction<T>(
+        &self,
+        doing: &'static str,
+        mut work: impl FnMut(&mut PgConnection) -> QueryResult<T>,
+    ) -> Result<T, StoreError> {
+        self.query(doing, |connection| connection.transaction(&mut work))
     }
 
     /// The connections as they are now.

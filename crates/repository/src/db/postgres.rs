@@ -7,7 +7,7 @@ use diesel::r2d2::R2D2Connection;
 
 use super::{
     connection_string::ConnectionString,
-    pool::{ConnectionPool, PoolOptions, WorkError, new_pool},
+    pool::{ConnectionPool, PoolOptions, new_pool},
     standbys::Standbys,
 };
 
@@ -35,9 +35,7 @@ impl Postgres {
             standby_reads: AtomicU64::new(0),
             options,
         };
-        postgres.on_primary("connecting", |connection| {
-            Ok::<_, WorkError<StoreError>>(connection.ping()?)
-        })?;
+        postgres.query("connecting", |connection| connection.ping())?;
         Ok(postgres)
     }
 }

@@ -6,17 +6,98 @@
 use std::marker::PhantomData;
 
 use diesel::{
-    PgConnection, QueryResult, QueryableByName, RunQueryDsl, deserialize,
-    pg::Pg,
+    deserialize,
+    pg::{Pg, PgRowByRowLoadingMode},
+    prelude::*,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
+    query_dsl::LoadQuery,
+    result::Error as QueryError,
     row::NamedRow,
-    sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Binary, Bool, Double, Integer, Jsonb, Nullable, SmallInt, SqlType, Text, Timestamptz,
+        Uuid as SqlUuid,
+    },
 };
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::db::column::At;
 
-/// A statement whose rows have the SQL types `Row`, in the order of their columns.
+/// A row of a statement, or one of its columns.
+pub(crate) trait SqlRow {
+    /// Its SQL type, which follows from the Rust type.
+    type Sql;
+}
+
+macro_rules! columns {
+    ($($sql:ty: $type:ty,)*) => {
+        $(impl SqlRow for $type {
+            type Sql = $sql;
+        })*
+    };
+}
+
+columns! {
+    Bool: bool,
+    SmallInt: i16,
+    Integer: i32,
+    BigInt: i64,
+    Double: f64,
+    Text: String,
+    Binary: Vec<u8>,
+    Jsonb: Value,
+    Timestamptz: At,
+    SqlUuid: Uuid,
+}
+
+impl<T: SqlRow<Sql: SqlType>> SqlRow for Option<T> {
+    type Sql = Nullable<T::Sql>;
+}
+
+impl<T: SqlRow<Sql: SqlType>> SqlRow for Vec<Option<T>> {
+    type Sql = Array<Nullable<T::Sql>>;
+}
+
+macro_rules! tuples {
+    ($($($column:ident)+,)*) => {
+        $(impl<$($column: SqlRow),+> SqlRow for ($($column),+) {
+            type Sql = ($($column::Sql),+);
+        })*
+    };
+}
+
+tuples! {
+    A B,
+    A B C,
+    A B C D,
+    A B C D E,
+    A B C D E F,
+    A B C D E F G,
+    A B C D E F G H I,
+}
+
+/// Declares a row with named columns, in the order of the statement.
+macro_rules! sql_row {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis struct $name:ident {
+            $($(#[$of_column:meta])* $column_vis:vis $column:ident: $type:ty,)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(diesel::Queryable)]
+        $vis struct $name {
+            $($(#[$of_column])* $column_vis $column: $type,)*
+        }
+
+        impl $crate::db::sql_statement::SqlRow for $name {
+            type Sql = ($(<$type as $crate::db::sql_statement::SqlRow>::Sql,)*);
+        }
+    };
+}
+pub(crate) use sql_row;
+
+/// A statement with rows of this kind.
 #[derive(Debug)]
 pub(crate) struct SqlStatement<'a, Row> {
     parts: Vec<Part<'a>>,
@@ -28,6 +109,8 @@ pub(crate) struct SqlStatement<'a, Row> {
 pub(crate) enum Part<'a> {
     /// Text of this program. Input is always a bound value.
     Sql(&'static str),
+    /// The place of a value or of further text.
+    Named(&'static str),
     Uuid(Uuid),
     At(At),
     BigInt(i64),
@@ -36,54 +119,63 @@ pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At]),
+    Texts(&'a [&'a str]),
     Uuids(&'a [Uuid]),
     ByteTexts(&'a [Vec<u8>]),
     OptionalTexts(&'a [Option<&'a str>]),
 }
 
 impl<'a, Row> SqlStatement<'a, Row> {
-    /// Starts a statement with `sql`.
+    /// Starts a statement with `sql`. Each `{name}` in it stands for what [`Self::bind`] or [`Self::text`] gives.
     pub(crate) fn new(sql: &'static str) -> Self {
         Self {
-            parts: vec![Part::Sql(sql)],
+            parts: parts(sql).collect(),
             row: PhantomData,
         }
     }
 
-    /// A statement whose text has `{}` for each of these lists of pieces, in their order.
-    pub(crate) fn filled(sql: &'static str, pieces: &[&[Part<'a>]]) -> Self {
-        let mut texts = sql.split("{}");
-        let beginning = Self::new(texts.next().unwrap_or_default());
-        pieces
-            .iter()
-            .zip(texts)
-            .fold(beginning, |mut statement, (pieces, text)| {
-                statement.parts.extend_from_slice(pieces);
-                statement.parts.push(Part::Sql(text));
-                statement
-            })
-    }
-
-    /// Appends SQL.
+    /// Appends SQL, with names like those of [`Self::new`].
     #[must_use]
     pub(crate) fn sql(mut self, sql: &'static str) -> Self {
-        self.parts.push(Part::Sql(sql));
+        self.parts.extend(parts(sql));
         self
     }
 
-    /// Appends a parameter with this value.
+    /// Puts SQL wherever the name stands. It may have names of its own, which are given afterwards.
     #[must_use]
-    pub(crate) fn bind(mut self, value: impl Into<Part<'a>>) -> Self {
-        self.parts.push(value.into());
-        self
+    pub(crate) fn text(self, name: &str, sql: &'static str) -> Self {
+        self.texts(name, &[sql])
     }
 
-    /// Appends all of these pieces.
+    /// Like [`Self::text`] with pieces of SQL.
     #[must_use]
-    pub(crate) fn all(mut self, parts: &[Part<'a>]) -> Self {
-        self.parts.extend_from_slice(parts);
+    pub(crate) fn texts(self, name: &str, sql: &[&'static str]) -> Self {
+        let pieces = sql.iter().flat_map(|sql| parts(sql));
+        self.put(name, &pieces.collect::<Vec<_>>())
+    }
+
+    /// Puts a parameter with this value wherever the name stands.
+    #[must_use]
+    pub(crate) fn bind(self, name: &str, value: impl Into<Part<'a>>) -> Self {
+        self.put(name, &[value.into()])
+    }
+
+    fn put(mut self, name: &str, pieces: &[Part<'a>]) -> Self {
+        let is_named = |part: &Part<'_>| matches!(part, Part::Named(of) if *of == name);
+        while let Some(place) = self.parts.iter().position(is_named) {
+            self.parts.splice(place..=place, pieces.iter().copied());
+        }
         self
     }
+}
+
+/// The text and the names of a statement, in their order.
+fn parts<'a>(sql: &'static str) -> impl Iterator<Item = Part<'a>> {
+    let mut texts = sql.split('{');
+    let beginning = texts.next().map(Part::Sql);
+    let named = texts.filter_map(|text| text.split_once('}'));
+    let named = named.flat_map(|(name, text)| [Part::Named(name), Part::Sql(text)]);
+    beginning.into_iter().chain(named)
 }
 
 /// A row that a statement returns only so that it is counted.
@@ -113,9 +205,11 @@ values!(
     At(At),
     BigInt(i64),
     Integer(i32),
+    Text(&'a str),
     Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At]),
+    Texts(&'a [&'a str]),
     Uuids(&'a [Uuid]),
     ByteTexts(&'a [Vec<u8>]),
     OptionalTexts(&'a [Option<&'a str>])
@@ -126,6 +220,11 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
         for part in &self.parts {
             match part {
                 Part::Sql(sql) => out.push_sql(sql),
+                Part::Named(name) => {
+                    return Err(QueryError::QueryBuilderError(
+                        format!("no value of {name}").into(),
+                    ));
+                }
                 Part::Uuid(value) => out.push_bind_param::<SqlUuid, _>(value)?,
                 Part::At(value) => out.push_bind_param::<Timestamptz, _>(value)?,
                 Part::BigInt(value) => out.push_bind_param::<BigInt, _>(value)?,
@@ -134,6 +233,7 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
                 Part::Bytes(value) => out.push_bind_param::<Binary, _>(*value)?,
                 Part::Integers(values) => out.push_bind_param::<Array<Integer>, _>(*values)?,
                 Part::Ats(values) => out.push_bind_param::<Array<Timestamptz>, _>(*values)?,
+                Part::Texts(values) => out.push_bind_param::<Array<Text>, _>(*values)?,
                 Part::Uuids(values) => out.push_bind_param::<Array<SqlUuid>, _>(*values)?,
                 Part::ByteTexts(values) => out.push_bind_param::<Array<Binary>, _>(*values)?,
                 Part::OptionalTexts(values) => out.push_bind_param::<Array<Nullable<Text>>, _>(*values)?,
@@ -149,8 +249,42 @@ impl<Row> QueryId for SqlStatement<'_, Row> {
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-impl<Row> Query for SqlStatement<'_, Row> {
-    type SqlType = Row;
+impl<Row: SqlRow> Query for SqlStatement<'_, Row> {
+    type SqlType = Row::Sql;
+}
+
+/// Iterates over rows that are read one at a time.
+type RowByRow<'connection, 'query, Statement, Row> =
+    <Statement as LoadQuery<'query, PgConnection, Row, PgRowByRowLoadingMode>>::RowIter<'connection>;
+
+impl<Row: SqlRow> SqlStatement<'_, Row> {
+    /// All rows.
+    pub(crate) fn load<'query>(self, connection: &mut PgConnection) -> QueryResult<Vec<Row>>
+    where
+        Self: LoadQuery<'query, PgConnection, Row>,
+    {
+        RunQueryDsl::load(self, connection)
+    }
+
+    /// The first row.
+    pub(crate) fn get_result<'query>(self, connection: &mut PgConnection) -> QueryResult<Row>
+    where
+        Self: LoadQuery<'query, PgConnection, Row>,
+    {
+        RunQueryDsl::get_result(self, connection)
+    }
+
+    /// The rows, one at a time in memory.
+    pub(crate) fn load_iter<'connection, 'query: 'connection>(
+        self,
+        connection: &'connection mut PgConnection,
+    ) -> QueryResult<RowByRow<'connection, 'query, Self, Row>>
+    where
+        Row: 'connection,
+        Self: LoadQuery<'query, PgConnection, Row, PgRowByRowLoadingMode> + 'connection,
+    {
+        RunQueryDsl::load_iter(self, connection)
+    }
 }
 
 impl<Row> RunQueryDsl<PgConnection> for SqlStatement<'_, Row> {}

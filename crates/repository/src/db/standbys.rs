@@ -135,8 +135,8 @@ impl Postgres {
         let Standbys { pool, state } = self.standbys.as_ref()?;
         let now = Instant::now();
         if lock(state).is_due(now) {
-            let flushed = self.on_primary("reading the primary's position", |connection| {
-                Ok::<_, WorkError<StoreError>>(select(sql::<BigInt>(FLUSHED)).get_result(connection)?)
+            let flushed = self.query("reading the primary's position", |connection| {
+                select(sql::<BigInt>(FLUSHED)).get_result(connection)
             });
             match flushed {
                 Ok(position) => lock(state).positions.push_back((now, position)),

@@ -6,9 +6,9 @@
 use std::marker::PhantomData;
 
 use diesel::{
-    AppearsOnTable, Expression, QueryResult, SelectableExpression,
     expression::{TypedExpressionType, ValidGrouping, is_aggregate},
     pg::Pg,
+    prelude::*,
     query_builder::{AstPass, QueryFragment, QueryId},
     sql_types::SqlType,
 };

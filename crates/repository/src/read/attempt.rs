@@ -11,13 +11,7 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestSelector},
     test_attempts::{StoredAttempt, TestAttempts},
 };
-use diesel::{
-    PgConnection, QueryResult, Queryable, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-    sql_types::{
-        Array, BigInt, Binary, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
-    },
-};
+use diesel::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -27,12 +21,12 @@ use crate::{
         column::{At, corrupt, count, duration, failure_codes, file_hash, short_hash, status},
         period::retention_bounds,
         pool::Read,
-        sql_statement::SqlStatement,
+        sql_statement::{SqlStatement, sql_row},
     },
     read::{
         part::text_bytes,
         result_block::result_of,
-        test::{choose, is_in_file, map_found, stable_selector},
+        test::{choose, is_in_file, stable_selector},
         verdict,
     },
 };
@@ -77,78 +71,63 @@ macro_rules! from_texts {
             $attempt,
             ".texts AND texts.started_at = ",
             $attempt,
-            ".started_at AND texts.project_id = "
+            ".started_at AND texts.project_id = {project})"
         )
     };
 }
 pub(crate) use from_texts;
 
-/// The columns of a [`Row`].
-type RowTypes = (
-    (
-        SqlUuid,
-        Integer,
-        Nullable<Text>,
-        Nullable<Text>,
-        Nullable<Text>,
-        Timestamptz,
-    ),
-    Nullable<(Integer, Nullable<Text>, Binary, SmallInt, Nullable<BigInt>)>,
-    Nullable<(
-        Integer,
-        Integer,
-        SmallInt,
-        Nullable<BigInt>,
-        Nullable<Array<Nullable<Jsonb>>>,
-        Nullable<Text>,
-    )>,
-    Nullable<Text>,
-    Nullable<(SqlUuid, Nullable<Integer>)>,
-);
-
-/// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
-#[derive(Debug, Queryable)]
-struct Row {
-    run: RunRow,
-    /// None if the run has no test of the name.
-    result: Option<ResultRow>,
-    /// None for a single attempt without errors, which the result describes completely.
-    attempt: Option<AttemptRow>,
-    browser_name: Option<String>,
-    /// The id of the shard that ran it, and its index in a run with shards.
-    part: Option<(Uuid, Option<i32>)>,
+sql_row! {
+    /// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
+    #[derive(Debug)]
+    struct Row {
+        run: RunRow,
+        /// None if the run has no test of the name.
+        result: Option<ResultRow>,
+        /// None for a single attempt without errors, which the result describes completely.
+        attempt: Option<AttemptRow>,
+        browser_name: Option<String>,
+        /// The id of the shard that ran it, and its index in a run with shards.
+        part: Option<(Uuid, Option<i32>)>,
+    }
 }
 
-#[derive(Debug, Queryable)]
-struct RunRow {
-    id: Uuid,
-    number: i32,
-    branch: Option<String>,
-    commit_sha: Option<String>,
-    tested_revision: Option<String>,
-    started_at: At,
+sql_row! {
+    #[derive(Debug)]
+    struct RunRow {
+        id: Uuid,
+        number: i32,
+        branch: Option<String>,
+        commit_sha: Option<String>,
+        tested_revision: Option<String>,
+        started_at: At,
+    }
 }
 
-/// The result of the test in the run.
-#[derive(Debug, Queryable)]
-struct ResultRow {
-    test: i32,
-    file_path: Option<String>,
-    /// The hash of the file of the test's identity.
-    file_hash: Vec<u8>,
-    status: i16,
-    duration_ms: Option<i64>,
+sql_row! {
+    /// The result of the test in the run.
+    #[derive(Debug)]
+    struct ResultRow {
+        test: i32,
+        file_path: Option<String>,
+        /// The hash of the file of the test's identity.
+        file_hash: Vec<u8>,
+        status: i16,
+        duration_ms: Option<i64>,
+    }
 }
 
-#[derive(Debug, Queryable)]
-struct AttemptRow {
-    execution: i32,
-    retry: i32,
-    status: i16,
-    duration_ms: Option<i64>,
-    /// Its errors, and its output.
-    texts: Option<Vec<Option<Value>>>,
-    skip_reason: Option<String>,
+sql_row! {
+    #[derive(Debug)]
+    struct AttemptRow {
+        execution: i32,
+        retry: i32,
+        status: i16,
+        duration_ms: Option<i64>,
+        /// Its errors, and its output.
+        texts: Option<Vec<Option<Value>>>,
+        skip_reason: Option<String>,
+    }
 }
 
 /// The attempts of a test in a run; none if there is no such run.
@@ -209,7 +188,7 @@ fn find_named(
         return Ok(None);
     }
     let choice = choose(candidates, &selector.file, |(name, hash, _)| (name, hash));
-    let attempts = map_found(choice, |(name, _, rows)| {
+    let attempts = choice.try_map(|(name, _, rows)| {
         let ordinal = rows
             .oldest
             .first()
@@ -243,43 +222,30 @@ pub(crate) fn last_errors(
     let hashes: Vec<Vec<u8>> = files.iter().map(|file| file_hash(*file)).collect();
     let failed: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
-    let rows = SqlStatement::<(BigInt, Nullable<Jsonb>)>::new(
-        "SELECT DISTINCT ON (asked.place) asked.place, ended.errors FROM unnest(",
-    )
-    .bind(runs.as_slice())
-    .sql(", ")
-    .bind(names.as_slice())
-    .sql(", ")
-    .bind(hashes.as_slice())
-    .sql(", ")
-    .bind(files.as_slice())
-    .sql(") WITH ORDINALITY AS asked (run, name, hash, file, place) JOIN part ON part.id = asked.run AND part.project_id = ")
-    .bind(project.id.0)
-    .sql(" JOIN run ON run.number = part.run_number AND run.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND run.started_at BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
-    .sql(" JOIN test ON test.name_hash = asked.name AND (test.file_hash = asked.hash OR test.file_path = asked.file) AND test.project_id = ")
-    .bind(project.id.0)
-    .sql(concat!(
-        " CROSS JOIN LATERAL (SELECT ",
-        errors_of!("attempt")
+    let rows: Vec<(i64, Option<Value>)> = SqlStatement::new(concat!(
+        "SELECT DISTINCT ON (asked.place) asked.place, ended.errors \
+         FROM unnest({runs}, {names}, {hashes}, {files}) WITH ORDINALITY AS asked (run, name, hash, file, \
+         place) JOIN part ON part.id = asked.run AND part.project_id = {project} JOIN run \
+         ON run.number = part.run_number AND run.project_id = {project} \
+         AND run.started_at BETWEEN {from} AND {to} JOIN test ON test.name_hash = asked.name \
+         AND (test.file_hash = asked.hash OR test.file_path = asked.file) \
+         AND test.project_id = {project} CROSS JOIN LATERAL (SELECT ",
+        errors_of!("attempt"),
+        " AS errors FROM attempt WHERE attempt.project_id = {project} AND attempt.test = test.ordinal \
+         AND attempt.started_at = run.started_at AND attempt.run_number = run.number \
+         AND attempt.status = ANY({failed}) ORDER BY attempt.execution DESC, attempt.retry DESC \
+         LIMIT 1) AS ended \
+         ORDER BY asked.place, test.file_hash <> asked.hash"
     ))
-    .bind(project.id.0)
-    .sql(") AS errors FROM attempt WHERE attempt.project_id = ")
-    .bind(project.id.0)
-    .sql(
-        " AND attempt.test = test.ordinal AND attempt.started_at = run.started_at AND attempt.run_number = run.number \
-         AND attempt.status = ANY(",
-    )
-    .bind(failed.as_slice())
-    .sql(
-        ") ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS ended \
-         ORDER BY asked.place, test.file_hash <> asked.hash",
-    )
-    .load::<(i64, Option<Value>)>(connection)?;
+    .bind("runs", runs.as_slice())
+    .bind("names", names.as_slice())
+    .bind("hashes", hashes.as_slice())
+    .bind("files", files.as_slice())
+    .bind("project", project.id.0)
+    .bind("from", from)
+    .bind("to", to)
+    .bind("failed", failed.as_slice())
+    .load(connection)?;
     let mut all = vec![Vec::new(); tests.len()];
     for (place, stored) in rows {
         let place = usize::try_from(place).ok().and_then(|place| place.checked_sub(1));
@@ -341,49 +307,33 @@ fn rows<'a>(
     let (from, _) = retention_bounds(project);
     // The caller checks the other bound of the start: with both, Postgres searches all runs of the period while it has no
     // statistics.
-    SqlStatement::<RowTypes>::new(concat!(
+    SqlStatement::new(concat!(
         "SELECT run.id, run.number, run.branch, run.commit_sha, run.tested_revision, run.started_at, \
-             ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
-             attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
+         ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
+         attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
         texts_of!("attempt"),
+        ", attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
+         FROM part JOIN run ON run.number = part.run_number AND run.project_id = {project} \
+         LEFT JOIN LATERAL (SELECT test.ordinal AS test, test.file_path, test.file_hash, result.* \
+         FROM test \
+         JOIN result_block AS block ON block.block = test.ordinal / 512 \
+         AND block.project_id = {project} AND block.run_number = run.number \
+         AND block.started_at = run.started_at",
+        result_of!("test.ordinal"),
+        " WHERE test.project_id = {project} AND test.name_hash = {name_hash}) AS ran ON true \
+         LEFT JOIN attempt ON attempt.project_id = {project} AND attempt.test = ran.test \
+         AND attempt.run_number = run.number AND attempt.started_at = run.started_at \
+         LEFT JOIN browser ON browser.ordinal = coalesce(attempt.browser, ran.browser) \
+         AND browser.project_id = {project} LEFT JOIN part AS ran_in ON ran_in.run_number = run.number \
+         AND ran_in.number = coalesce(attempt.part, ran.part) AND ran_in.project_id = {project} \
+         WHERE part.project_id = {project} AND part.id = {id} AND run.started_at >= {from} \
+         ORDER BY ran.file_path NULLS FIRST, ran.test, attempt.execution, attempt.retry"
     ))
-    .bind(project_id)
-    .sql(
-        "), attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
-         FROM part JOIN run ON run.number = part.run_number AND run.project_id = ",
-    )
-    .bind(project_id)
-    .sql(
-        " LEFT JOIN LATERAL (SELECT test.ordinal AS test, test.file_path, test.file_hash, result.* FROM test \
-             JOIN result_block AS block ON block.block = test.ordinal / 512 AND block.project_id = ",
-    )
-    .bind(project_id)
-    .sql(" AND block.run_number = run.number AND block.started_at = run.started_at")
-    .sql(result_of!("test.ordinal"))
-    .sql(" WHERE test.project_id = ")
-    .bind(project_id)
-    .sql(" AND test.name_hash = ")
-    .bind(name_hash)
-    .sql(") AS ran ON true LEFT JOIN attempt ON attempt.project_id = ")
-    .bind(project_id)
-    .sql(
-        " AND attempt.test = ran.test AND attempt.run_number = run.number AND attempt.started_at = run.started_at \
-         LEFT JOIN browser ON browser.ordinal = coalesce(attempt.browser, ran.browser) AND browser.project_id = ",
-    )
-    .bind(project_id)
-    .sql(
-        " LEFT JOIN part AS ran_in ON ran_in.run_number = run.number \
-             AND ran_in.number = coalesce(attempt.part, ran.part) AND ran_in.project_id = ",
-    )
-    .bind(project_id)
-    .sql(" WHERE part.project_id = ")
-    .bind(project_id)
-    .sql(" AND part.id = ")
-    .bind(id.0)
-    .sql(" AND run.started_at >= ")
-    .bind(from)
-    .sql(" ORDER BY ran.file_path NULLS FIRST, ran.test, attempt.execution, attempt.retry")
-    .load_iter::<Row, PgRowByRowLoadingMode>(connection)
+    .bind("project", project_id)
+    .bind("name_hash", name_hash)
+    .bind("id", id.0)
+    .bind("from", from)
+    .load_iter(connection)
 }
 
 fn attempts(test: TestName, rows: CappedRows) -> Result<TestAttempts, StoreError> {

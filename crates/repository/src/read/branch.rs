@@ -3,9 +3,8 @@
 
 use assay_domain::{branch::Branches, folding::fold, project::Project};
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult,
-    RunQueryDsl,
     pg::PgRowByRowLoadingMode,
+    prelude::*,
     sql_types::{Array, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::schema::browser;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    prelude::*,
     sql_types::{Array, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;

@@ -9,10 +9,7 @@ use assay_domain::{
     recording::Effect,
     store::StoreError,
 };
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
-    PgConnection, QueryDsl as _, RunQueryDsl as _,
-};
+use diesel::prelude::*;
 use serde::Deserialize as _;
 use serde_json::Value;
 use uuid::Uuid;

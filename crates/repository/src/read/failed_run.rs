@@ -6,20 +6,15 @@ use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, WindowErrors},
     joins::Joins,
     project::Project,
-    store::StoreError,
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
-    PgConnection, QueryDsl as _, QueryResult, RunQueryDsl as _,
-    sql_types::{Integer, Nullable, SmallInt, Text},
-};
+use diesel::prelude::*;
 
 use crate::{
     db::{
         column::{At, corrupt, count, int, status},
-        pool::Read,
+        pool::{Read, converted},
         schema::{attempt, run, signature},
         sql_statement::SqlStatement,
     },
@@ -35,31 +30,27 @@ pub(crate) fn final_statuses(
     tests: &[TestOrdinal],
 ) -> Read<Vec<(FinalStatus, TestName)>> {
     let ordinals = all_names(joins, tests);
-    type Types = (Integer, SmallInt, Integer, Text, Nullable<Text>);
-    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::<Types>::new(
-        "SELECT requested.test, result.status, result.attempts, test.name, test.file_path FROM unnest(",
-    )
-    .bind(&*ordinals)
-    .sql(") AS requested (test) JOIN test ON test.ordinal = requested.test AND test.project_id = ")
-    .bind(project.id.0)
-    .sql(" JOIN result_block AS block ON block.block = requested.test / 512 AND block.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND block.run_number = ")
-    .bind(run.run_number)
-    .sql(" AND block.started_at = ")
-    .bind(At(run.started_at))
-    .sql(result_of!("requested.test"))
+    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::new(concat!(
+        "SELECT requested.test, result.status, result.attempts, test.name, test.file_path \
+         FROM unnest({ordinals}) AS requested (test) JOIN test ON test.ordinal = requested.test \
+         AND test.project_id = {project} JOIN result_block AS block \
+         ON block.block = requested.test / 512 AND block.project_id = {project} \
+         AND block.run_number = {run_number} AND block.started_at = {started_at}",
+        result_of!("requested.test")
+    ))
+    .bind("ordinals", &*ordinals)
+    .bind("project", project.id.0)
+    .bind("run_number", run.run_number)
+    .bind("started_at", At(run.started_at))
     .load(connection)?;
-    let by_test: HashMap<TestOrdinal, (FinalStatus, TestName)> = rows
-        .into_iter()
-        .map(|(test, code, attempts, name, file_path)| {
+    let by_test: HashMap<TestOrdinal, (FinalStatus, TestName)> =
+        converted(rows, |(test, code, attempts, name, file_path)| {
             let final_status = FinalStatus {
                 status: status(code)?,
                 attempts: count(attempts)?.max(1),
             };
             Ok((count(test)?, (final_status, TestName { name, file_path })))
-        })
-        .collect::<Result<_, StoreError>>()?;
+        })?;
     let of_test = |test: &TestOrdinal| {
         let names = joins.names_of(*test).into_iter();
         let reported: Vec<TestOrdinal> = names.filter(|name| by_test.contains_key(name)).collect();
@@ -69,7 +60,7 @@ pub(crate) fn final_statuses(
             corrupt("pack with a test that has no result", &place)
         })
     };
-    Ok(tests.iter().map(of_test).collect::<Result<_, StoreError>>()?)
+    converted(tests, of_test)
 }
 
 /// The numbers under which the results of these tests may be stored.
@@ -195,21 +186,4 @@ impl ErrorsOfTests {
             names: self.names.into_iter().collect(),
         }
     }
-}
-
-/// The numbers of the signatures with these fingerprints.
-pub(crate) fn signature_numbers(
-    connection: &mut PgConnection,
-    project: &Project,
-    fingerprints: &[String],
-) -> Read<HashMap<String, u32>> {
-    let rows: Vec<(String, i32)> = signature::table
-        .filter(signature::project_id.eq(project.id.0))
-        .filter(signature::fingerprint.eq_any(fingerprints))
-        .select((signature::fingerprint, signature::ordinal))
-        .load(connection)?;
-    let numbers = rows
-        .into_iter()
-        .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
-    Ok(numbers.collect::<Result<_, StoreError>>()?)
 }

@@ -5,7 +5,7 @@ use assay_domain::{
     project::Project,
     test::{TestLookup, TestSelector},
 };
-use diesel::{ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(crate) fn of_test(
     selector: &TestSelector,
 ) -> Read<TestLookup<Vec<StoredFix>>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |found| {
+    lookup.try_map(|found| {
         let bodies: Vec<Value> = fix::table
             .filter(fix::project_id.eq(project.id.0))
             .filter(fix::test.eq_any(&found.stored_as))

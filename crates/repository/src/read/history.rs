@@ -18,10 +18,7 @@ use assay_domain::{
     test::{TestLookup, TestOrdinal, TestSelector},
     timestamp::Timestamp,
 };
-use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    sql_types::{BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::{
@@ -30,11 +27,11 @@ use crate::{
         period::visible,
         pool::Read,
         schema::attempt,
-        sql_statement::{Part, SqlStatement},
+        sql_statement::{Part, SqlStatement, sql_row},
     },
     read::{
         joins::{self, of_tests},
-        result_block::{requested, result_of},
+        result_block::{result_of, with_tests},
         revision, test,
     },
 };
@@ -47,7 +44,7 @@ pub(crate) fn find(
     period: &Period,
 ) -> Read<TestLookup<TestHistory>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |test| {
+    lookup.try_map(|test| {
         let after = (period.to, i32::MAX);
         let rows = newest_rows(connection, project, &test.stored_as, period, after)?;
         let newest = rows.first().map(|row| row.started_at.0);
@@ -77,35 +74,23 @@ const PART_OCCURRENCES: usize = 1_000;
 const PART_AND_NEXT: &str = "1001";
 const _: () = assert!(PART_OCCURRENCES == 1_000, "PART_AND_NEXT is one more");
 
-#[derive(Debug, Queryable)]
-struct Row {
-    /// The number under which the result is stored.
-    test: i32,
-    run_id: Uuid,
-    run_number: i32,
-    branch: Option<String>,
-    tested_revision: Option<String>,
-    commit_sha: Option<String>,
-    suite: Option<String>,
-    counts_in_verdicts: bool,
-    started_at: At,
-    status: i16,
-    duration_ms: Option<i64>,
+sql_row! {
+    #[derive(Debug)]
+    struct Row {
+        /// The number under which the result is stored.
+        test: i32,
+        run_id: Uuid,
+        run_number: i32,
+        branch: Option<String>,
+        tested_revision: Option<String>,
+        commit_sha: Option<String>,
+        suite: Option<String>,
+        counts_in_verdicts: bool,
+        started_at: At,
+        status: i16,
+        duration_ms: Option<i64>,
+    }
 }
-
-type RowTypes = (
-    Integer,
-    SqlUuid,
-    Integer,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Bool,
-    Timestamptz,
-    SmallInt,
-    Nullable<BigInt>,
-);
 
 /// The next occurrences of a history, and the rest that is still to be read.
 pub(crate) fn part(
@@ -131,36 +116,29 @@ fn newest_rows(
         [_] => Part::Sql(PART_AND_NEXT),
         several => Part::BigInt(i64::try_from(PART_OCCURRENCES + several.len()).unwrap_or(i64::MAX)),
     };
-    let (project, before) = ([project.id.0.into()], [At(started_at).into()]);
     // The blocks come in the order of their key, and so few are read. Then their runs are looked up.
-    SqlStatement::<RowTypes>::filled(
-        concat!(
-            "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
-                 run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
-             FROM (SELECT requested.test, of_test.* FROM {} AS requested CROSS JOIN LATERAL (\
-                 SELECT block.started_at, block.run_number, result.status, result.duration_ms \
-                 FROM result_block AS block",
-            result_of!("requested.test"),
-            " WHERE block.block = requested.test / 512 AND block.project_id = {} \
-                 AND block.started_at BETWEEN {} AND {} AND (block.started_at < {} OR block.run_number < {}) \
-                 ORDER BY block.started_at DESC, block.run_number DESC LIMIT {}) AS of_test \
-                 ORDER BY started_at DESC, run_number DESC LIMIT {}) AS newest \
-             JOIN run ON run.number = newest.run_number AND run.project_id = {} \
-             ORDER BY newest.started_at DESC, newest.run_number DESC"
-        ),
-        &[
-            &requested(tests),
-            &project,
-            &[from.into()],
-            &before,
-            &before,
-            &[number.into()],
-            &[limit],
-            &[limit],
-            &project,
-        ],
-    )
-    .load(connection)
+    let statement = SqlStatement::new(concat!(
+        "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
+             run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
+         FROM (SELECT requested.test, of_test.* FROM {requested} AS requested CROSS JOIN LATERAL (\
+             SELECT block.started_at, block.run_number, result.status, result.duration_ms \
+             FROM result_block AS block",
+        result_of!("requested.test"),
+        " WHERE block.block = requested.test / 512 AND block.project_id = {project} \
+             AND block.started_at BETWEEN {from} AND {before} \
+             AND (block.started_at < {before} OR block.run_number < {number}) \
+             ORDER BY block.started_at DESC, block.run_number DESC LIMIT {limit}) AS of_test \
+             ORDER BY started_at DESC, run_number DESC LIMIT {limit}) AS newest \
+         JOIN run ON run.number = newest.run_number AND run.project_id = {project} \
+         ORDER BY newest.started_at DESC, newest.run_number DESC"
+    ));
+    with_tests(statement, tests)
+        .bind("project", project.id.0)
+        .bind("from", from)
+        .bind("before", At(started_at))
+        .bind("number", number)
+        .bind("limit", limit)
+        .load(connection)
 }
 
 /// The occurrences of a part's rows, and the rest.

@@ -6,10 +6,7 @@ use assay_domain::{
     store::StoreError,
     test::TestOrdinal,
 };
-use diesel::{
-    BoxableExpression, ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, pg::Pg,
-    sql_types::Bool,
-};
+use diesel::{pg::Pg, prelude::*, sql_types::Bool};
 use serde_json::Value;
 use uuid::Uuid;
 

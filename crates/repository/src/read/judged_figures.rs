@@ -1,7 +1,7 @@
 //! The figures of projects' last judgements, and their flake budgets.
 
 use assay_domain::{id::ProjectId, settings::FlakeBudget, store::ProjectFigures, verdict::VerdictStatus};
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::{column::corrupt, pool::Read, schema::project};
@@ -27,31 +27,21 @@ pub(crate) fn flaky(stored: Option<&[i64]>) -> i32 {
     i32::try_from(flaky).unwrap_or(i32::MAX)
 }
 
-/// The figures of a judgement, in the order in which they are stored.
+/// The figures of a judgement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Health {
-    pub(crate) broken: i64,
-    pub(crate) failing: i64,
-    pub(crate) flaky: i64,
-    pub(crate) healthy: i64,
-    pub(crate) insufficient_data: i64,
+    /// The tests by verdict, in the order of [`VerdictStatus::LISTED`].
+    pub(crate) tests: [i64; 5],
     pub(crate) runs: i64,
     pub(crate) failed_runs: i64,
     pub(crate) flaky_lost_ms: i64,
 }
 
 impl Health {
-    pub(crate) fn stored(self) -> Vec<i64> {
-        vec![
-            self.broken,
-            self.failing,
-            self.flaky,
-            self.healthy,
-            self.insufficient_data,
-            self.runs,
-            self.failed_runs,
-            self.flaky_lost_ms,
-        ]
+    /// The figures in the order in which they are stored.
+    pub(crate) fn stored(&self) -> Vec<i64> {
+        let others = [self.runs, self.failed_runs, self.flaky_lost_ms];
+        self.tests.into_iter().chain(others).collect()
     }
 }
 
@@ -76,26 +66,12 @@ pub(crate) fn judged_figures(connection: &mut PgConnection) -> Read<Vec<ProjectF
                 .unwrap_or_default()
                 .try_into()
                 .map_err(|_| corrupt("figures of a project", &id.to_string()))?;
-            let [
-                broken,
-                failing,
-                flaky,
-                healthy,
-                gathering,
-                runs,
-                failed_runs,
-                flaky_lost_ms,
-            ] = health;
+            let [tests @ .., runs, failed_runs, flaky_lost_ms] = health;
+            let mut tests = tests.into_iter();
             Ok(ProjectFigures {
                 id: ProjectId(id),
                 name,
-                tests: [
-                    (VerdictStatus::Broken, broken),
-                    (VerdictStatus::Failing, failing),
-                    (VerdictStatus::Flaky, flaky),
-                    (VerdictStatus::Healthy, healthy),
-                    (VerdictStatus::InsufficientData, gathering),
-                ],
+                tests: VerdictStatus::LISTED.map(|status| (status, tests.next().unwrap_or(0))),
                 runs,
                 failed_runs,
                 flaky_lost_ms,

@@ -1,7 +1,7 @@
 //! Reads the engine's input, and a test's outcome in a run.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -14,13 +14,7 @@ use assay_domain::{
     store::{FinalResult, ResultKey, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult,
-    Queryable, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-    result::Error as QueryError,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::{prelude::*, result::Error as QueryError};
 use uuid::Uuid;
 
 use crate::{
@@ -29,7 +23,7 @@ use crate::{
         period::span,
         pool::Read,
         schema::project as projects,
-        sql_statement::SqlStatement,
+        sql_statement::{SqlStatement, sql_row},
     },
     read::{
         history_cache::{HistoryCache, HistoryVersion},
@@ -40,37 +34,24 @@ use crate::{
     },
 };
 
-#[derive(Debug, Queryable)]
-struct Row {
-    id: Uuid,
-    number: i32,
-    started_at: At,
-    branch: Option<String>,
-    revision: Option<String>,
-    suite: Option<String>,
-    complete: bool,
-    /// The end of its newest part, else its start.
-    last_seen: At,
-    status: Option<String>,
-    failed: i32,
-    duration_ms: Option<i64>,
-    pack: Vec<u8>,
+sql_row! {
+    #[derive(Debug)]
+    struct Row {
+        id: Uuid,
+        number: i32,
+        started_at: At,
+        branch: Option<String>,
+        revision: Option<String>,
+        suite: Option<String>,
+        complete: bool,
+        /// The end of its newest part, else its start.
+        last_seen: At,
+        status: Option<String>,
+        failed: i32,
+        duration_ms: Option<i64>,
+        pack: Vec<u8>,
+    }
 }
-
-type RowTypes = (
-    SqlUuid,
-    Integer,
-    Timestamptz,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Bool,
-    Timestamptz,
-    Nullable<Text>,
-    Integer,
-    Nullable<BigInt>,
-    Binary,
-);
 
 /// A history, and the joined tests that it has.
 pub(crate) type JoinedHistory = (Arc<History>, Arc<Joins>);
@@ -256,26 +237,24 @@ impl State {
         };
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
-        let mut packs = SqlStatement::<RowTypes>::new(
+        let mut packs = SqlStatement::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
-             run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
-             FROM run_pack AS packed CROSS JOIN LATERAL ( \
-                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
-                     coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
-                 FROM run WHERE run.number = packed.run_number AND run.project_id = ",
+         run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
+         FROM run_pack AS packed CROSS JOIN LATERAL ( \
+         SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
+         coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
+         FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
+         LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
         )
-        .bind(project)
-        .sql(" LIMIT 1) AS run WHERE packed.project_id = ")
-        .bind(project)
-        .sql(" AND packed.started_at >= ")
-        .bind(At(from));
+        .bind("project", project)
+        .bind("from", At(from));
         if is_ordered {
             packs = packs.sql(" ORDER BY packed.started_at, packed.run_number");
         }
         let mut texts = Texts::default();
         // Row by row, so that a pack is decoded while Postgres searches the next ones.
-        for row in packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)? {
-            let row = row?;
+        for row in packs.load_iter(connection)? {
+            let row: Row = row?;
             let duration = row.duration_ms.and_then(|ms| u64::try_from(ms).ok());
             match row.observations(self.tests, &mut texts) {
                 Ok(mut observed) => {
@@ -296,27 +275,20 @@ impl Row {
     fn observations(self, tests: u32, texts: &mut Texts) -> Result<RunObservations, StoreError> {
         let pack = Pack::decode(&self.pack, tests)
             .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
-        Ok(RunObservations {
-            other_names: Vec::new(),
-            run: RunFacts {
-                id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
-                number: self.number,
-                started_at: self.started_at.0,
-                branch: self.branch.map(|branch| texts.shared(branch)),
-                revision: self.revision.map(|revision| texts.shared(revision)),
-                variant: texts.shared(self.suite.unwrap_or_default()),
-            },
-            present: pack.present,
-            skipped: pack.skipped,
-            untimed: pack.untimed,
-            failures: pack.failures,
-            ending: ending(
-                (self.complete, self.last_seen),
-                self.status.as_deref(),
-                self.failed,
-            )?,
-            repeated: pack.repeated,
-        })
+        let ending = ending(
+            (self.complete, self.last_seen),
+            self.status.as_deref(),
+            self.failed,
+        )?;
+        let run = RunFacts {
+            id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
+            number: self.number,
+            started_at: self.started_at.0,
+            branch: self.branch.map(|branch| texts.shared(&branch)),
+            revision: self.revision.map(|revision| texts.shared(&revision)),
+            variant: texts.shared(&self.suite.unwrap_or_default()),
+        };
+        Ok(pack.observed(run, ending))
     }
 }
 
@@ -337,17 +309,17 @@ pub(crate) fn ending(
     })
 }
 
-/// Texts that many runs share, each stored once.
-#[derive(Default)]
-struct Texts(HashMap<String, Arc<str>>);
+/// Texts that many rows share, each kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(HashSet<Arc<str>>);
 
 impl Texts {
-    fn shared(&mut self, text: String) -> Arc<str> {
-        if let Some(shared) = self.0.get(&text) {
-            return Arc::clone(shared);
+    pub(crate) fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
         }
-        let shared: Arc<str> = Arc::from(text.as_str());
-        self.0.insert(text, Arc::clone(&shared));
+        let shared: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&shared));
         shared
     }
 }
@@ -437,28 +409,21 @@ fn results_of(
     };
     // Diesel has no rows from arrays, and two lists would match every test with every run. The bounds follow from the
     // starts, and exclude other partitions from the plan.
-    let rows: Vec<(i32, i32, i16, Option<i32>)> =
-        SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
-            "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms FROM unnest(",
-        )
-        .bind(&*tests)
-        .sql(", ")
-        .bind(&*numbers)
-        .sql(", ")
-        .bind(&*starts)
-        .sql(
-            ") AS requested (test, run_number, started_at) \
-             JOIN result_block AS block ON block.block = requested.test / 512 \
-                 AND block.started_at = requested.started_at AND block.run_number = requested.run_number \
-                 AND block.project_id = ",
-        )
-        .bind(project)
-        .sql(" AND block.started_at BETWEEN ")
-        .bind(oldest)
-        .sql(" AND ")
-        .bind(newest)
-        .sql(result_of!("requested.test"))
-        .load(connection)?;
+    let rows: Vec<(i32, i32, i16, Option<i32>)> = SqlStatement::new(concat!(
+        "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms \
+         FROM unnest({tests}, {numbers}, {starts}) AS requested (test, run_number, started_at) \
+         JOIN result_block AS block ON block.block = requested.test / 512 \
+         AND block.started_at = requested.started_at AND block.run_number = requested.run_number \
+         AND block.project_id = {project} AND block.started_at BETWEEN {oldest} AND {newest}",
+        result_of!("requested.test")
+    ))
+    .bind("tests", &*tests)
+    .bind("numbers", &*numbers)
+    .bind("starts", &*starts)
+    .bind("project", project)
+    .bind("oldest", oldest)
+    .bind("newest", newest)
+    .load(connection)?;
     let result_by_key =
         |(test, run_number, status, offset_ms)| ((test, run_number), StoredFinalResult { status, offset_ms });
     Ok(rows.into_iter().map(result_by_key).collect())

@@ -1,7 +1,7 @@
 //! The owners file of a project.
 
 use assay_domain::owners::OwnersFile;
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::schema::project;

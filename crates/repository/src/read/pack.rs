@@ -17,7 +17,7 @@
 //! its executions and that of the failed ones.
 
 use assay_domain::{
-    observation::{Bitmap, Failure, Repetition},
+    observation::{Bitmap, Failure, Repetition, RunEnding, RunFacts, RunObservations},
     test::TestOrdinal,
 };
 
@@ -65,6 +65,20 @@ pub(crate) enum BadPack {
 }
 
 impl Pack {
+    /// The run that it is of.
+    pub(crate) fn observed(self, run: RunFacts, ending: RunEnding) -> RunObservations {
+        RunObservations {
+            run,
+            present: self.present,
+            skipped: self.skipped,
+            untimed: self.untimed,
+            failures: self.failures,
+            repeated: self.repeated,
+            other_names: Vec::new(),
+            ending,
+        }
+    }
+
     /// The pack as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![if self.repeated.is_empty() { PLAIN } else { REPEATED }];

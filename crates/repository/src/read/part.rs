@@ -10,12 +10,7 @@ use assay_domain::{
     run::{Outcome, RunState, Shard, ShardDurations},
     store::StoreError,
 };
-use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
-    SelectableHelper, define_sql_function,
-    pg::{Pg, PgRowByRowLoadingMode},
-    sql_types::Jsonb,
-};
+use diesel::{pg::Pg, prelude::*, sql_types::Jsonb};
 use serde::Deserialize as _;
 use serde_json::Value;
 use uuid::Uuid;
@@ -28,8 +23,8 @@ use crate::db::{
 };
 
 /// A part, as stored.
-#[derive(Debug, Clone, Queryable, Selectable)]
-#[diesel(table_name = part, check_for_backend(Pg))]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = part, check_for_backend(Pg), treat_none_as_default_value = false)]
 pub(crate) struct StoredPart {
     pub(crate) number: i16,
     pub(crate) id: Uuid,
@@ -121,15 +116,15 @@ pub(crate) fn report_errors(
     let all: i64 = current.map(|part| i64::from(part.report_errors)).sum();
     let mut errors = Vec::new();
     if all > 0 {
-        let rows = SqlStatement::<Jsonb>::new(
+        let rows = SqlStatement::<Value>::new(
             "SELECT error.value FROM part CROSS JOIN LATERAL jsonb_array_elements(part.report_errors) \
-             WITH ORDINALITY AS error (value, place) WHERE part.project_id = ",
+         WITH ORDINALITY AS error (value, place) WHERE part.project_id = {project} \
+         AND part.run_number = {run} AND NOT part.superseded \
+         ORDER BY part.index, part.started_at, part.content, part.number, error.place",
         )
-        .bind(project)
-        .sql(" AND part.run_number = ")
-        .bind(run)
-        .sql(" AND NOT part.superseded ORDER BY part.index, part.started_at, part.content, part.number, error.place")
-        .load_iter::<Value, PgRowByRowLoadingMode>(connection)?;
+        .bind("project", project)
+        .bind("run", run)
+        .load_iter(connection)?;
         let mut bytes_left = Some(MOST_ERROR_BYTES);
         for row in rows {
             let value = row?;

@@ -7,10 +7,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::store::StoreError;
 use diesel::{
-    ExpressionMethods, Insertable, IntoSql as _, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    Selectable, SelectableHelper,
     pg::{Pg, PgRowByRowLoadingMode},
-    sql_types::{Array, Binary, Integer, Nullable, Timestamptz},
+    prelude::*,
+    sql_types::{Array, Integer, Nullable},
 };
 use uuid::Uuid;
 
@@ -18,7 +17,7 @@ use crate::db::{
     column::{At, corrupt, int},
     pool::Read,
     schema::result_block,
-    sql_statement::{Part, SqlStatement},
+    sql_statement::SqlStatement,
 };
 
 /// The number of tests of a block.
@@ -58,20 +57,21 @@ macro_rules! result_of {
 }
 pub(crate) use result_of;
 
-/// SQL: the tests of these numbers, in a column `test`.
-pub(crate) fn requested(tests: &[i32]) -> [Part<'_>; 3] {
+/// Puts these tests at `{requested}`, as a table with a column `test`, and a comparison with them at `{is_requested}`.
+pub(crate) fn with_tests<'a, Row>(
+    statement: SqlStatement<'a, Row>,
+    tests: &'a [i32],
+) -> SqlStatement<'a, Row> {
     match tests {
         // Postgres expects ten rows of an array, and would plan for them.
-        [only] => [
-            Part::Sql("(SELECT "),
-            Part::Integer(*only),
-            Part::Sql("::integer AS test)"),
-        ],
-        several => [
-            Part::Sql("(SELECT unnest("),
-            Part::Integers(several),
-            Part::Sql(") AS test)"),
-        ],
+        [only] => statement
+            .text("requested", "(SELECT {test}::integer AS test)")
+            .text("is_requested", "= {test}")
+            .bind("test", *only),
+        several => statement
+            .text("requested", "(SELECT unnest({tests}) AS test)")
+            .text("is_requested", "= ANY({tests})")
+            .bind("tests", several),
     }
 }
 
@@ -345,25 +345,22 @@ pub(crate) fn newest_starts(
     tests: &[i32],
     bounds: Option<(At, At)>,
 ) -> QueryResult<HashMap<i32, At>> {
-    type Types = (Integer, Nullable<Binary>, Integer, Nullable<Timestamptz>);
     let blocks = blocks_of(tests);
     if blocks.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut statement = SqlStatement::<Types>::new(
-        "SELECT block.block, block.present, length(block.status), max(block.started_at) FROM result_block AS block \
-         WHERE block.project_id = ",
+    let mut statement = SqlStatement::new(
+        "SELECT block.block, block.present, length(block.status), max(block.started_at) \
+         FROM result_block AS block \
+         WHERE block.project_id = {project} AND block.block = ANY({blocks})",
     )
-    .bind(project)
-    .sql(" AND block.block = ANY(")
-    .bind(&*blocks)
-    .sql(")");
+    .bind("project", project)
+    .bind("blocks", &*blocks);
     if let Some((from, to)) = bounds {
         statement = statement
-            .sql(" AND block.started_at BETWEEN ")
-            .bind(from)
-            .sql(" AND ")
-            .bind(to);
+            .sql(" AND block.started_at BETWEEN {from} AND {to}")
+            .bind("from", from)
+            .bind("to", to);
     }
     type Row = (i32, Option<Vec<u8>>, i32, Option<At>);
     let rows: Vec<Row> = statement.sql(" GROUP BY 1, 2, 3").load(connection)?;

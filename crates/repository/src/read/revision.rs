@@ -6,9 +6,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::ENGINE_WINDOW_DAYS,
 };
-use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, pg::PgRowByRowLoadingMode,
-};
+use diesel::{pg::PgRowByRowLoadingMode, prelude::*};
 
 use crate::db::{column::At, schema::run};
 

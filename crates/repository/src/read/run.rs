@@ -6,12 +6,17 @@ use assay_domain::{
     run::{Counts, RunRow, ShardCount},
     store::StoreError,
 };
-use diesel::{Queryable, Selectable, pg::Pg};
+use diesel::{
+    Queryable, Selectable,
+    dsl::{AsSelect, SqlTypeOf},
+    pg::Pg,
+};
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, count, optional_word},
     schema::run,
+    sql_statement::SqlRow,
 };
 
 /// A run, as stored.
@@ -39,6 +44,10 @@ pub(crate) struct StoredRun {
     pub(crate) counts_in_verdicts: bool,
     #[diesel(embed)]
     pub(crate) counts: StoredCounts,
+}
+
+impl SqlRow for StoredRun {
+    type Sql = SqlTypeOf<AsSelect<Self, Pg>>;
 }
 
 /// The counts of a run's outcomes, as stored.

@@ -14,10 +14,7 @@ use assay_domain::{
     test::TestOrdinal,
     test_names::{TestNameRef, TestNames},
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
-    QueryResult, RunQueryDsl, SelectableHelper, alias,
-};
+use diesel::{alias, prelude::*};
 use uuid::Uuid;
 
 use crate::{
@@ -26,7 +23,7 @@ use crate::{
             LISTED_CHARS, beginning, corrupt, count, duration, int, optional_word, status, status_code,
         },
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, converted},
         schema::{attempt, part as parts, run as runs, signature},
     },
     read::{
@@ -263,7 +260,7 @@ impl FoundRun {
                 shard: tags.get(result.part)?,
             })
         };
-        Ok(results.iter().map(entry).collect::<Result<_, StoreError>>()?)
+        converted(results, entry)
     }
 }
 
@@ -397,5 +394,5 @@ fn errors(
     let by_test = |(test, message, fingerprint): (i32, Option<String>, Option<String>)| {
         Ok((count(test)?, (message.map(excerpt), fingerprint)))
     };
-    Ok(rows.into_iter().map(by_test).collect::<Result<_, StoreError>>()?)
+    converted(rows, by_test)
 }

@@ -10,10 +10,7 @@ use assay_domain::{
     run::{RunPart, RunRest, RunResult},
     test_names::TestNameRef,
 };
-use diesel::{
-    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-};
+use diesel::{pg::PgRowByRowLoadingMode, prelude::*};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 

@@ -16,10 +16,7 @@ use assay_domain::{
     project::Project,
     store::{SharedKey, SharedValue, StoreError},
 };
-use diesel::{
-    OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
-    sql_types::{Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use quick_cache::sync::GuardResult;
 use uuid::Uuid;
 
@@ -82,66 +79,37 @@ impl WindowState {
         project: &Project,
         (from, to): (At, At),
     ) -> QueryResult<Option<Self>> {
-        type Types = (
-            Text,
-            SqlUuid,
-            Bool,
-            Nullable<Timestamptz>,
-            Nullable<Timestamptz>,
-            Nullable<Timestamptz>,
-            Nullable<Timestamptz>,
-            Nullable<Timestamptz>,
-        );
-        type Row = (
-            String,
-            Uuid,
-            bool,
-            Option<At>,
-            Option<At>,
-            Option<At>,
-            Option<At>,
-            Option<At>,
-        );
-        /// Selects the start of the first run within `from..=to` in this order. Without statistics, `min` and `max`
-        /// would read all runs.
-        fn with_end<'a>(
-            statement: SqlStatement<'a, Types>,
-            id: Uuid,
-            (from, to): (At, At),
-            order: &'static str,
-        ) -> SqlStatement<'a, Types> {
-            statement
-                .sql(", (SELECT run.started_at FROM run WHERE run.project_id = ")
-                .bind(id)
-                .sql(" AND run.started_at BETWEEN ")
-                .bind(from)
-                .sql(" AND ")
-                .bind(to)
-                .sql(order)
-        }
-        let id = project.id.0;
+        type Ends = (Option<At>, Option<At>);
+        type Row = (String, HistoryVersion, bool, Ends, Ends);
         let (first_visible, last_visible) = retention_bounds(project);
-        let mut statement = SqlStatement::<Types>::new(
-            "SELECT project.stable_branch, project.observed, project.joined_tests IS NOT NULL, project.evaluated_at",
-        );
-        for period in [(from, to), (first_visible, last_visible)] {
-            statement = with_end(statement, id, period, " ORDER BY run.started_at LIMIT 1)");
-            statement = with_end(statement, id, period, " ORDER BY run.started_at DESC LIMIT 1)");
-        }
-        let row: Option<Row> = statement
-            .sql(" FROM project WHERE project.id = ")
-            .bind(id)
-            .get_result(connection)
-            .optional()?;
-        let window =
-            |(stable_branch, observed, has_joins, evaluated_at, first, last, oldest, newest): Row| Self {
-                project: id,
-                observed: (observed, evaluated_at),
-                stable_branch: stable_branch.into(),
-                span: first.zip(last),
-                visible: oldest.zip(newest),
-                has_joins,
-            };
+        // Without statistics, `min` and `max` would read all runs.
+        let row: Option<Row> = SqlStatement::new(
+            "SELECT project.stable_branch, project.observed, project.evaluated_at, project.joined_tests IS NOT NULL, \
+             (SELECT run.started_at FROM run WHERE run.project_id = {project} \
+             AND run.started_at BETWEEN {from} AND {to} ORDER BY run.started_at LIMIT 1), \
+             (SELECT run.started_at FROM run WHERE run.project_id = {project} \
+             AND run.started_at BETWEEN {from} AND {to} ORDER BY run.started_at DESC LIMIT 1), \
+             (SELECT run.started_at FROM run WHERE run.project_id = {project} \
+             AND run.started_at BETWEEN {first_visible} AND {last_visible} ORDER BY run.started_at LIMIT 1), \
+             (SELECT run.started_at FROM run WHERE run.project_id = {project} \
+             AND run.started_at BETWEEN {first_visible} AND {last_visible} ORDER BY run.started_at DESC LIMIT 1) \
+             FROM project WHERE project.id = {project}",
+        )
+        .bind("project", project.id.0)
+        .bind("from", from)
+        .bind("to", to)
+        .bind("first_visible", first_visible)
+        .bind("last_visible", last_visible)
+        .get_result(connection)
+        .optional()?;
+        let window = |(stable_branch, observed, has_joins, span, visible): Row| Self {
+            project: project.id.0,
+            observed,
+            stable_branch: stable_branch.into(),
+            span: span.0.zip(span.1),
+            visible: visible.0.zip(visible.1),
+            has_joins,
+        };
         Ok(row.map(window))
     }
 }

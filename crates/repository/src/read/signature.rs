@@ -12,20 +12,17 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     dsl::{max, min},
-    pg::PgRowByRowLoadingMode,
-    sql_types::{BigInt, Integer, Nullable, Text, Timestamptz},
+    prelude::*,
 };
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, LISTED_CHARS, can_be_stored, count, long_count, word},
     period::retention_bounds,
-    pool::Read,
+    pool::{Read, converted},
     schema::{attempt, signature, signature_alias},
-    sql_statement::{Part, SqlStatement},
+    sql_statement::SqlStatement,
 };
 
 /// The signature that has a fingerprint, or had it before errors were grouped again.
@@ -70,6 +67,28 @@ pub(crate) fn by_fingerprint(
         category: word("category", &category)?,
     };
     Ok(Some((ordinal, head)))
+}
+
+/// The ordinals of the stored ones of a few fingerprints. Aliases are not looked up.
+pub(crate) fn ordinals(
+    connection: &mut PgConnection,
+    project: Uuid,
+    fingerprints: &[&str],
+) -> QueryResult<HashMap<String, i32>> {
+    let rows: Vec<(String, i32)> = signature::table
+        .filter(signature::project_id.eq(project))
+        .filter(signature::fingerprint.eq_any(fingerprints))
+        .select((signature::fingerprint, signature::ordinal))
+        .load(connection)?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The numbers of signatures, as those of the engine.
+pub(crate) fn numbers(ordinals: HashMap<String, i32>) -> Result<HashMap<String, u32>, StoreError> {
+    let numbered = ordinals
+        .into_iter()
+        .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
+    numbered.collect()
 }
 
 /// The attempts of a run, each with its signature if it has one. The start restricts the read to the rows' partition.
@@ -121,54 +140,40 @@ pub(crate) struct OccurrenceFilter<'a> {
 }
 
 impl<'a> OccurrenceFilter<'a> {
-    /// SQL: the attempts, and the joins of their tests.
-    pub(crate) fn attempts(&self) -> Vec<Part<'a>> {
-        match self.has_joins {
-            false => vec![Part::Sql("attempt")],
-            true => vec![
-                Part::Sql(
-                    "attempt LEFT JOIN (SELECT joined.* FROM project CROSS JOIN LATERAL \
-                         jsonb_to_recordset(project.joined_tests) \
-                         AS joined (old integer, new integer, \"from\" timestamptz, until timestamptz) WHERE project.id = ",
-                ),
-                Part::Uuid(self.project),
-                Part::Sql(
-                    ") AS joined ON joined.old = attempt.test AND coalesce(joined.\"from\" <= attempt.started_at, true) \
-                         AND coalesce(attempt.started_at < joined.until, true)",
-                ),
-            ],
-        }
-    }
-
-    /// SQL: the present test of a row of [`Self::attempts`].
-    pub(crate) const fn test(&self) -> &'static str {
-        match self.has_joins {
-            false => "attempt.test",
-            true => "coalesce(joined.new, attempt.test)",
-        }
-    }
-
-    /// Condition: a row of `attempt` is such an occurrence.
-    pub(crate) fn condition(&self) -> Vec<Part<'a>> {
-        let period = [Part::At(self.from), Part::Sql(" AND "), Part::At(self.to)];
-        let mut parts = vec![
-            Part::Sql("attempt.project_id = "),
-            Part::Uuid(self.project),
-            Part::Sql(" AND attempt.started_at BETWEEN "),
-        ];
-        parts.extend(period);
-        if let Some(branch) = self.branch {
-            parts.extend([
-                Part::Sql(" AND attempt.run_number IN (SELECT run.number FROM run WHERE run.project_id = "),
-                Part::Uuid(self.project),
-                Part::Sql(" AND run.branch = "),
-                Part::Text(branch),
-                Part::Sql(" AND run.started_at BETWEEN "),
-            ]);
-            parts.extend(period);
-            parts.push(Part::Sql(")"));
-        }
-        parts
+    /// Puts the attempts with the joins of their tests at `{attempts}`, the present test of a row of them at `{present}`,
+    /// and the condition that a row is such an occurrence at `{occurrence}`. Binds `{project}`, `{from}` and `{to}`.
+    pub(crate) fn fill<Row>(&self, statement: SqlStatement<'a, Row>) -> SqlStatement<'a, Row> {
+        let (attempts, present) = match self.has_joins {
+            false => ("attempt", "attempt.test"),
+            true => (
+                "attempt LEFT JOIN (SELECT joined.* FROM project CROSS JOIN LATERAL \
+                     jsonb_to_recordset(project.joined_tests) \
+                     AS joined (old integer, new integer, \"from\" timestamptz, until timestamptz) \
+                     WHERE project.id = {project}) \
+                 AS joined ON joined.old = attempt.test AND coalesce(joined.\"from\" <= attempt.started_at, true) \
+                     AND coalesce(attempt.started_at < joined.until, true)",
+                "coalesce(joined.new, attempt.test)",
+            ),
+        };
+        let of_branch = match self.branch {
+            None => "",
+            Some(_) => {
+                " AND attempt.run_number IN (SELECT run.number FROM run WHERE run.project_id = {project} \
+                 AND run.branch = {branch} AND run.started_at BETWEEN {from} AND {to})"
+            }
+        };
+        statement
+            .text("attempts", attempts)
+            .text("present", present)
+            .text(
+                "occurrence",
+                "attempt.project_id = {project} AND attempt.started_at BETWEEN {from} AND {to}{of_branch}",
+            )
+            .text("of_branch", of_branch)
+            .bind("project", self.project)
+            .bind("from", self.from)
+            .bind("to", self.to)
+            .bind("branch", self.branch.unwrap_or_default())
     }
 }
 
@@ -192,40 +197,31 @@ pub(crate) fn tests_hit(
     signatures: &[i32],
     name_bytes: usize,
 ) -> Read<HashMap<i32, TestsHit>> {
-    type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
     type Row = (i32, String, Option<String>, i64, i64, i64, i64);
-    let present_test: &'static str = filter.test();
     // OFFSET 0 makes Postgres look up the name of each test by its key, instead of reading all tests.
-    let rows = SqlStatement::<Types>::new(
-        "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, placed.files, placed.total \
+    let statement = SqlStatement::<Row>::new(
+        "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, \
+         placed.files, placed.total \
          FROM (SELECT named.*, count(*) OVER whole AS tests, \
-             count(*) FILTER (WHERE named.of_file = 1 AND named.file_path IS NOT NULL) OVER whole AS files, \
-             (sum(named.occurrences) OVER whole)::bigint AS total \
+         count(*) FILTER (WHERE named.of_file = 1 AND named.file_path IS NOT NULL) OVER whole AS files, \
+         (sum(named.occurrences) OVER whole)::bigint AS total \
          FROM (SELECT hit.signature, hit.occurrences, named_test.name, named_test.file_path, \
-             row_number() OVER (PARTITION BY hit.signature \
-                 ORDER BY hit.occurrences DESC, named_test.name, named_test.file_path NULLS FIRST) AS place, \
-             row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
-         FROM (SELECT attempt.signature, ",
-    )
-    .sql(present_test)
-    .sql(" AS test, count(*) AS occurrences FROM ")
-    .all(&filter.attempts())
-    .sql(" WHERE ")
-    .all(&filter.condition())
-    .sql(" AND attempt.signature = ANY(")
-    .bind(signatures)
-    .sql(
-        ") GROUP BY 1, 2) AS hit \
-         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
-    )
-    .bind(filter.project)
-    .sql(
-        " AND test.ordinal = hit.test OFFSET 0) AS named_test) AS named \
-         WINDOW whole AS (PARTITION BY named.signature)) AS placed WHERE placed.place <= ",
-    )
-    .bind(i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX))
-    .sql(" ORDER BY placed.signature, placed.place")
-    .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
+         row_number() OVER (PARTITION BY hit.signature \
+         ORDER BY hit.occurrences DESC, named_test.name, named_test.file_path NULLS FIRST) AS place, \
+         row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
+         FROM (SELECT attempt.signature, {present} AS test, count(*) AS occurrences \
+         FROM {attempts} WHERE {occurrence} AND attempt.signature = ANY({signatures}) \
+         GROUP BY 1, 2) AS hit \
+         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test \
+         WHERE test.project_id = {project} AND test.ordinal = hit.test OFFSET 0) AS named_test) AS named \
+         WINDOW whole AS (PARTITION BY named.signature)) AS placed WHERE placed.place <= {most} \
+         ORDER BY placed.signature, placed.place",
+    );
+    let rows = filter
+        .fill(statement)
+        .bind("signatures", signatures)
+        .bind("most", i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX))
+        .load_iter(connection)?;
     let mut hit: HashMap<i32, (TestsHit, usize)> = HashMap::new();
     for row in rows {
         let (signature, test_name, file_path, occurrences, tests, files, total) = row?;
@@ -255,19 +251,26 @@ pub(crate) fn runs_hit(
     filter: &OccurrenceFilter<'_>,
     signatures: &[i32],
 ) -> Read<HashMap<i32, u64>> {
-    let rows: Vec<(i32, i64)> = SqlStatement::<(Integer, BigInt)>::new(
-        "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE ",
-    )
-    .all(&filter.condition())
-    .sql(" AND attempt.signature = ANY(")
-    .bind(signatures)
-    .sql(") GROUP BY attempt.signature")
-    .load(connection)?;
-    let run_count = |(signature, runs)| Ok((signature, long_count(runs)?));
-    Ok(rows
-        .into_iter()
-        .map(run_count)
-        .collect::<Result<_, StoreError>>()?)
+    let statement = SqlStatement::new(
+        "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE {occurrence} \
+         AND attempt.signature = ANY({signatures}) GROUP BY attempt.signature",
+    );
+    let statement = filter.fill(statement).bind("signatures", signatures);
+    let rows: Vec<(i32, i64)> = statement.load(connection)?;
+    converted(rows, |(signature, runs)| Ok((signature, long_count(runs)?)))
+}
+
+/// Puts the condition of these signatures at `{selected}`, or that of any signature if none are given.
+pub(crate) fn selected<'a, Row>(
+    statement: SqlStatement<'a, Row>,
+    signatures: Option<&'a [i32]>,
+) -> SqlStatement<'a, Row> {
+    match signatures {
+        Some(signatures) => statement
+            .text("selected", "= ANY({signatures})")
+            .bind("signatures", signatures),
+        None => statement.text("selected", "IS NOT NULL"),
+    }
 }
 
 /// The latest occurrence of a signature. Of simultaneous ones, the one in the newest run, and there that of the last
@@ -289,33 +292,20 @@ pub(crate) fn each_latest(
     characters: i32,
     mut each: impl FnMut(LatestOccurrence),
 ) -> QueryResult<()> {
-    type Types = (Integer, Timestamptz, Nullable<Text>);
-    let mut statement = SqlStatement::<Types>::new("SELECT latest.signature, latest.occurred_at, left(whole.message, ")
-        .bind(characters)
-        .sql(
-            ") FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \
-                 attempt.run_number, attempt.test FROM attempt WHERE ",
-        )
-        .all(&filter.condition());
-    statement = match signatures {
-        Some(signatures) => statement
-            .sql(" AND attempt.signature = ANY(")
-            .bind(signatures)
-            .sql(")"),
-        None => statement.sql(" AND attempt.signature IS NOT NULL"),
-    };
-    let rows = statement
-        .sql(
-            " ORDER BY attempt.signature, attempt.occurred_at DESC, attempt.run_number DESC, attempt.test DESC) AS latest \
-             CROSS JOIN LATERAL (SELECT attempt.message FROM attempt WHERE attempt.project_id = ",
-        )
-        .bind(filter.project)
-        .sql(
-            " AND attempt.test = latest.test AND attempt.started_at = latest.started_at \
+    let statement = SqlStatement::<(i32, At, Option<String>)>::new(
+        "SELECT latest.signature, latest.occurred_at, left(whole.message, {characters}) \
+         FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \
+             attempt.run_number, attempt.test FROM attempt WHERE {occurrence} AND attempt.signature {selected} \
+             ORDER BY attempt.signature, attempt.occurred_at DESC, attempt.run_number DESC, attempt.test DESC) AS latest \
+         CROSS JOIN LATERAL (SELECT attempt.message FROM attempt WHERE attempt.project_id = {project} \
+             AND attempt.test = latest.test AND attempt.started_at = latest.started_at \
              AND attempt.run_number = latest.run_number AND attempt.signature = latest.signature \
-             AND attempt.occurred_at = latest.occurred_at ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS whole",
-        )
-        .load_iter::<(i32, At, Option<String>), PgRowByRowLoadingMode>(connection)?;
+             AND attempt.occurred_at = latest.occurred_at \
+             ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS whole",
+    );
+    let rows = selected(filter.fill(statement), signatures)
+        .bind("characters", characters)
+        .load_iter(connection)?;
     for row in rows {
         let (signature, at, message) = row?;
         each(LatestOccurrence {

@@ -6,25 +6,26 @@ use assay_domain::{
     period::Period,
     project::Project,
     signature::{SignatureDays, TestSignature},
-    store::StoreError,
     test::{TestLookup, TestSelector},
 };
 use diesel::{
-    ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
     dsl::{count, count_star, max},
-    expression_methods::AggregateExpressionMethods as _,
-    sql_types::{BigInt, Integer},
+    prelude::*,
 };
 
 use crate::{
     db::{
         column::{At, can_be_stored, corrupt, long_count, word},
         period::visible,
-        pool::Read,
+        pool::{Read, converted},
         schema::{attempt, signature},
         sql_statement::SqlStatement,
     },
-    read::{joins::of_tests, signature::OccurrenceFilter, test},
+    read::{
+        joins::of_tests,
+        signature::{OccurrenceFilter, ordinals},
+        test,
+    },
 };
 
 /// How many signatures of a test are listed.
@@ -39,13 +40,7 @@ pub(crate) fn by_day(
     branch: Option<&str>,
 ) -> Read<Vec<SignatureDays>> {
     let days = usize::try_from(period.to.day() - period.from.day() + 1).unwrap_or_default();
-    let by_fingerprint: HashMap<String, i32> = signature::table
-        .filter(signature::project_id.eq(project.id.0))
-        .filter(signature::fingerprint.eq_any(fingerprints))
-        .select((signature::fingerprint, signature::ordinal))
-        .load::<(String, i32)>(connection)?
-        .into_iter()
-        .collect();
+    let by_fingerprint = ordinals(connection, project.id.0, fingerprints)?;
     let ordinals: Vec<i32> = by_fingerprint.values().copied().collect();
     let (from, to) = visible(project, period);
     let filter = OccurrenceFilter {
@@ -55,16 +50,13 @@ pub(crate) fn by_day(
         branch: branch.filter(|branch| can_be_stored(branch)),
         has_joins: false,
     };
-    let rows: Vec<(i32, i64, i64)> = SqlStatement::<(Integer, BigInt, BigInt)>::new(
-        "SELECT attempt.signature, ",
-    )
-    .bind(period.to.day())
-    .sql(" - floor(extract(epoch FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt WHERE ")
-    .all(&filter.condition())
-    .sql(" AND attempt.signature = ANY(")
-    .bind(ordinals.as_slice())
-    .sql(") GROUP BY attempt.signature, days_ago")
-    .load(connection)?;
+    let statement = SqlStatement::new(
+        "SELECT attempt.signature, {day} - floor(extract(epoch \
+         FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt \
+         WHERE {occurrence} AND attempt.signature = ANY({ordinals}) GROUP BY attempt.signature, days_ago",
+    );
+    let statement = filter.fill(statement).bind("day", period.to.day());
+    let rows: Vec<(i32, i64, i64)> = statement.bind("ordinals", &*ordinals).load(connection)?;
     let mut daily: HashMap<i32, Vec<u64>> = HashMap::new();
     for (ordinal, days_ago, occurrences) in rows {
         let counts = daily.entry(ordinal).or_insert_with(|| vec![0; days]);
@@ -91,9 +83,7 @@ pub(crate) fn of_test(
     period: &Period,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |test| {
-        of_ordinals(connection, project, &test.stored_as, period)
-    })
+    lookup.try_map(|test| of_ordinals(connection, project, &test.stored_as, period))
 }
 
 /// Like [`of_test`], for the test whose results are stored under these numbers.
@@ -148,8 +138,5 @@ pub(crate) fn of_ordinals(
             last_run: last.ok_or_else(missing)?.0,
         })
     };
-    Ok(rows
-        .into_iter()
-        .map(signature)
-        .collect::<Result<_, StoreError>>()?)
+    converted(rows, signature)
 }

@@ -7,11 +7,7 @@ use assay_domain::{
     project::Project,
     signature::{SignatureDetail, SignatureRun},
 };
-use diesel::{
-    PgConnection, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-    sql_types::{BigInt, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::PgConnection;
 use uuid::Uuid;
 
 use crate::{
@@ -122,7 +118,7 @@ fn runs(
     filter: &OccurrenceFilter<'_>,
     signature: i32,
 ) -> Read<(Vec<SignatureRun>, bool)> {
-    let rows = runs_with_tests(filter, signature).load_iter::<HitRow, PgRowByRowLoadingMode>(connection)?;
+    let rows = runs_with_tests(filter, signature).load_iter(connection)?;
     let (mut runs, mut bytes_left, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
     for row in rows {
         let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
@@ -150,18 +146,6 @@ fn runs(
     Ok((runs, truncated))
 }
 
-/// The columns of [`runs_with_tests`].
-type HitTypes = (
-    Integer,
-    SqlUuid,
-    Nullable<Text>,
-    Timestamptz,
-    Text,
-    Nullable<Text>,
-    BigInt,
-    Integer,
-    SmallInt,
-);
 /// Number, id and branch of a run, its start, name and file of a test, occurrences, attempts and the final status.
 type HitRow = (
     i32,
@@ -178,43 +162,32 @@ type HitRow = (
 /// Selects the runs that [`runs`] returns, and one entry more, which shows that there are more. Runs are chosen before
 /// names are read; all tests of the last one are read, for their order. The rows of all attempts of a test have its
 /// result, so that its block is not read.
-fn runs_with_tests<'a>(filter: &OccurrenceFilter<'a>, signature: i32) -> SqlStatement<'a, HitTypes> {
+fn runs_with_tests<'a>(filter: &OccurrenceFilter<'a>, signature: i32) -> SqlStatement<'a, HitRow> {
     let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
-    SqlStatement::<HitTypes>::new(
-        "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
-             shown.occurrences, ended.attempts, ended.status \
+    let statement = SqlStatement::new(
+        "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, \
+         shown.file_path, \
+         shown.occurrences, ended.attempts, ended.status \
          FROM (SELECT hit.*, named_test.name, named_test.file_path \
-         FROM (SELECT attempt.started_at, attempt.run_number, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
-    )
-    .all(&filter.condition())
-    .sql(" AND attempt.signature = ")
-    .bind(signature)
-    .sql(
-        " GROUP BY attempt.started_at, attempt.run_number, attempt.test \
-         ORDER BY attempt.started_at DESC, attempt.run_number DESC FETCH FIRST (",
-    )
-    .bind(limit)
-    .sql(
-        " + 1) ROWS WITH TIES) AS hit \
-         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
-    )
-    .bind(filter.project)
-    .sql(
-        " AND test.ordinal = hit.test OFFSET 0) AS named_test \
-         ORDER BY hit.started_at DESC, hit.run_number DESC, named_test.name, named_test.file_path NULLS FIRST LIMIT ",
-    )
-    .bind(limit)
-    .sql(" + 1) AS shown CROSS JOIN LATERAL (SELECT run.id, run.branch FROM run WHERE run.project_id = ")
-    .bind(filter.project)
-    .sql(
-        " AND run.number = shown.run_number OFFSET 0) AS hit_run \
+         FROM (SELECT attempt.started_at, attempt.run_number, attempt.test, count(*) AS occurrences \
+         FROM attempt WHERE {occurrence} AND attempt.signature = {signature} \
+         GROUP BY attempt.started_at, attempt.run_number, attempt.test \
+         ORDER BY attempt.started_at DESC, attempt.run_number DESC FETCH FIRST ({limit} + 1) ROWS WITH \
+         TIES) AS hit \
+         CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test \
+         WHERE test.project_id = {project} AND test.ordinal = hit.test OFFSET 0) AS named_test \
+         ORDER BY hit.started_at DESC, hit.run_number DESC, named_test.name, named_test.file_path NULLS \
+         FIRST LIMIT {limit} + 1) AS shown CROSS JOIN LATERAL (SELECT run.id, run.branch FROM run \
+         WHERE run.project_id = {project} AND run.number = shown.run_number OFFSET 0) AS hit_run \
          CROSS JOIN LATERAL (SELECT max(attempt.retry) + 1 AS attempts, \
-             max(attempt.status) FILTER (WHERE attempt.is_final) AS status FROM attempt WHERE attempt.project_id = ",
-    )
-    .bind(filter.project)
-    .sql(
-        " AND attempt.test = shown.test AND attempt.started_at = shown.started_at \
+         max(attempt.status) FILTER (WHERE attempt.is_final) AS status FROM attempt \
+         WHERE attempt.project_id = {project} AND attempt.test = shown.test \
+         AND attempt.started_at = shown.started_at \
          AND attempt.run_number = shown.run_number) AS ended \
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
-    )
+    );
+    filter
+        .fill(statement)
+        .bind("signature", signature)
+        .bind("limit", limit)
 }

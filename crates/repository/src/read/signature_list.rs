@@ -10,24 +10,21 @@ use assay_domain::{
     period::Period,
     project::Project,
     signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
-    store::StoreError,
 };
-use diesel::{
-    PgConnection, QueryResult, RunQueryDsl,
-    sql_types::{BigInt, Integer, Text, Timestamptz},
-};
+use diesel::prelude::*;
 
 use crate::{
     db::{
         column::{At, can_be_stored, corrupt, failure_codes, long_count, word},
         period::{retention_bounds, visible},
-        pool::Read,
-        sql_statement::{Part, SqlStatement},
+        pool::{Read, converted},
+        sql_statement::SqlStatement,
     },
     read::{
         shared_values::{SharedValues, ValueName},
         signature::{
-            OccurrenceFilter, SignatureFigures, SignatureTitle, latest, occurrence_times, runs_hit, tests_hit,
+            OccurrenceFilter, SignatureFigures, SignatureTitle, latest, occurrence_times, runs_hit, selected,
+            tests_hit,
         },
     },
 };
@@ -148,7 +145,6 @@ pub(crate) fn new(
     project: &Project,
     period: &Period,
 ) -> Read<Vec<NewSignature>> {
-    type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
     let (visible_from, _) = retention_bounds(project);
     let (from, to) = visible(project, period);
     let hit = OccurrenceFilter {
@@ -158,60 +154,47 @@ pub(crate) fn new(
         branch: None,
         has_joins: true,
     };
-    let present_test: &'static str = hit.test();
-    let rows = SqlStatement::<Types>::new(
+    let statement = SqlStatement::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
-             SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \
-                 SELECT attempt.signature, min(attempt.occurred_at) AS first_seen FROM attempt WHERE attempt.project_id = ",
-    )
-    .bind(project.id.0)
-    .sql(" AND attempt.started_at BETWEEN ")
-    .bind(visible_from)
-    .sql(" AND ")
-    .bind(to)
-    .sql(" AND attempt.signature IS NOT NULL GROUP BY attempt.signature HAVING min(attempt.started_at) >= ")
-    .bind(from)
-    .sql(") AS seen JOIN signature ON signature.ordinal = seen.signature AND signature.project_id = ")
-    .bind(project.id.0)
-    .sql(" ORDER BY seen.first_seen DESC, signature.fingerprint LIMIT ")
-    .bind(MOST_NEW)
-    .sql(
-        ") AS new CROSS JOIN LATERAL ( \
-             SELECT count(DISTINCT attempt.run_number) AS runs, count(DISTINCT ",
-    )
-    .sql(present_test)
-    .sql(") AS tests FROM ")
-    .all(&hit.attempts())
-    .sql(" WHERE ")
-    .all(&hit.condition())
-    .sql(" AND attempt.signature = new.ordinal) AS hit ORDER BY new.first_seen DESC, new.fingerprint")
-    .load::<(String, String, String, i64, i64, At)>(connection)?;
-    let signature =
-        |(fingerprint, title, category, tests, runs, first_seen): (String, String, String, i64, i64, At)| {
-            Ok(NewSignature {
-                fingerprint,
-                title,
-                category: word("category", &category)?,
-                tests: long_count(tests)?,
-                runs: long_count(runs)?,
-                first_seen: first_seen.0,
-            })
-        };
-    Ok(rows
-        .into_iter()
-        .map(signature)
-        .collect::<Result<_, StoreError>>()?)
+         SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, \
+         seen.first_seen FROM ( \
+         SELECT attempt.signature, min(attempt.occurred_at) AS first_seen FROM attempt \
+         WHERE attempt.project_id = {project} AND attempt.started_at BETWEEN {visible_from} AND {to} \
+         AND attempt.signature IS NOT NULL GROUP BY attempt.signature \
+         HAVING min(attempt.started_at) >= {from}) AS seen JOIN signature \
+         ON signature.ordinal = seen.signature AND signature.project_id = {project} \
+         ORDER BY seen.first_seen DESC, signature.fingerprint LIMIT {most}) AS new CROSS JOIN LATERAL ( \
+         SELECT count(DISTINCT attempt.run_number) AS runs, count(DISTINCT {present}) AS tests \
+         FROM {attempts} WHERE {occurrence} AND attempt.signature = new.ordinal) AS hit \
+         ORDER BY new.first_seen DESC, new.fingerprint",
+    );
+    type Row = (String, String, String, i64, i64, At);
+    let rows: Vec<Row> = hit
+        .fill(statement)
+        .bind("visible_from", visible_from)
+        .bind("most", MOST_NEW)
+        .load(connection)?;
+    converted(rows, |(fingerprint, title, category, tests, runs, first_seen)| {
+        Ok(NewSignature {
+            fingerprint,
+            title,
+            category: word("category", &category)?,
+            tests: long_count(tests)?,
+            runs: long_count(runs)?,
+            first_seen: first_seen.0,
+        })
+    })
 }
 
 /// How many failed attempts have no signature.
 fn unfingerprinted(connection: &mut PgConnection, filter: &OccurrenceFilter<'_>) -> Read<u64> {
     let failures: Vec<i32> = failure_codes().map(i32::from).collect();
-    let count: i64 = SqlStatement::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
-        .all(&filter.condition())
-        .sql(" AND attempt.signature IS NULL AND attempt.status = ANY(")
-        .bind(failures.as_slice())
-        .sql(")")
-        .get_result(connection)?;
+    let statement = SqlStatement::new(
+        "SELECT count(*) FROM attempt WHERE {occurrence} AND attempt.signature IS NULL \
+         AND attempt.status = ANY({failures})",
+    );
+    let statement = filter.fill(statement).bind("failures", &*failures);
+    let count: i64 = statement.get_result(connection)?;
     Ok(long_count(count)?)
 }
 
@@ -253,74 +236,46 @@ impl List<'_> {
     }
 
     fn rows(&self, connection: &mut PgConnection, offset: i64, limit: i64) -> QueryResult<Vec<Row>> {
-        type Types = (Integer, Text, Text, Text, BigInt);
-        let mut statement = SqlStatement::<Types>::new(
-            "SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, count(*) OVER () FROM (",
-        );
-        statement = self
-            .ordered_by(statement)
-            .sql(" AS found JOIN signature ON signature.project_id = ")
-            .bind(self.project.id.0)
-            .sql(" AND signature.ordinal = found.signature");
-        if let Some(category) = self.query.category {
-            statement = statement
-                .sql(" WHERE signature.category = ")
-                .all(&[Part::Text(category.as_str())]);
-        }
-        statement
-            .sql(" ORDER BY found.figure DESC, signature.fingerprint LIMIT ")
-            .bind(limit)
-            .sql(" OFFSET ")
-            .bind(offset)
-            .load(connection)
-    }
-
-    /// Appends a query of the signatures that occurred, each with the figure that the list is ordered by.
-    fn ordered_by<'a, T>(&'a self, statement: SqlStatement<'a, T>) -> SqlStatement<'a, T> {
-        let (figure, attempts) = match self.query.sort {
-            SignatureSort::Occurrences => (["count(*)", "", ""], vec![Part::Sql("attempt")]),
-            SignatureSort::Tests => (
-                ["count(DISTINCT ", self.filter.test(), ")"],
-                self.filter.attempts(),
-            ),
-            SignatureSort::LastSeen => (["max(attempt.occurred_at)", "", ""], vec![Part::Sql("attempt")]),
-            SignatureSort::FirstSeen => (["min(attempt.occurred_at)", "", ""], vec![Part::Sql("attempt")]),
+        let (figure, figured) = match self.query.sort {
+            SignatureSort::Occurrences => ("count(*)", "attempt"),
+            SignatureSort::Tests => ("count(DISTINCT {present})", "{attempts}"),
+            SignatureSort::LastSeen => ("max(attempt.occurred_at)", "attempt"),
+            SignatureSort::FirstSeen => ("min(attempt.occurred_at)", "attempt"),
         };
         // The first occurrence is of everything visible, for signatures that occurred in the period.
-        let of_period = self.query.sort != SignatureSort::FirstSeen;
-        let statement = statement
-            .sql("SELECT attempt.signature, ")
-            .all(&figure.map(Part::Sql))
-            .sql(" AS figure FROM ")
-            .all(&attempts)
-            .sql(" WHERE ");
-        let (from, to) = retention_bounds(self.project);
-        let statement = if of_period {
-            statement.all(&self.filter.condition())
-        } else {
-            statement
-                .sql("attempt.project_id = ")
-                .bind(self.project.id.0)
-                .sql(" AND attempt.started_at BETWEEN ")
-                .bind(from)
-                .sql(" AND ")
-                .bind(to)
+        let (counted, having) = match self.query.sort {
+            SignatureSort::Occurrences | SignatureSort::Tests | SignatureSort::LastSeen => {
+                ("{occurrence}", "")
+            }
+            SignatureSort::FirstSeen => (
+                "attempt.project_id = {project} AND attempt.started_at BETWEEN {visible_from} AND {visible_to}",
+                " HAVING bool_or({occurrence})",
+            ),
         };
-        let statement = match self.matching {
-            Some(matching) => statement
-                .sql(" AND attempt.signature = ANY(")
-                .bind(matching)
-                .sql(") GROUP BY attempt.signature"),
-            None => statement.sql(" AND attempt.signature IS NOT NULL GROUP BY attempt.signature"),
+        let of_category = match self.query.category {
+            Some(_) => " WHERE signature.category = {category}",
+            None => "",
         };
-        if of_period {
-            statement.sql(")")
-        } else {
-            statement
-                .sql(" HAVING bool_or(")
-                .all(&self.filter.condition())
-                .sql("))")
-        }
+        let statement = SqlStatement::new(
+            "SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, count(*) OVER () \
+             FROM (SELECT attempt.signature, {figure} AS figure FROM {figured} WHERE {counted} \
+                 AND attempt.signature {selected} GROUP BY attempt.signature{having}) AS found \
+             JOIN signature ON signature.project_id = {project} AND signature.ordinal = found.signature{of_category} \
+             ORDER BY found.figure DESC, signature.fingerprint LIMIT {limit} OFFSET {offset}",
+        )
+        .text("figure", figure)
+        .text("figured", figured)
+        .text("counted", counted)
+        .text("having", having)
+        .text("of_category", of_category);
+        let (visible_from, visible_to) = retention_bounds(self.project);
+        selected(self.filter.fill(statement), self.matching)
+            .bind("visible_from", visible_from)
+            .bind("visible_to", visible_to)
+            .bind("category", self.query.category.map_or("", Category::as_str))
+            .bind("limit", limit)
+            .bind("offset", offset)
+            .load(connection)
     }
 
     /// The signatures of a page with their figures.
@@ -350,9 +305,6 @@ impl List<'_> {
                 category,
             }))
         };
-        Ok(rows
-            .into_iter()
-            .map(signature)
-            .collect::<Result<_, StoreError>>()?)
+        converted(rows, signature)
     }
 }

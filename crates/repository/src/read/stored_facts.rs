@@ -9,16 +9,13 @@ use assay_domain::{
     store::StoreError,
     test::TestOrdinal,
 };
-use diesel::{
-    PgConnection, RunQueryDsl as _,
-    sql_types::{Integer, Nullable, Text, Timestamptz},
-};
+use diesel::PgConnection;
 
 use crate::{
     db::{
         column::{At, corrupt, count, failure_codes, optional_word, word},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, converted},
         sql_statement::SqlStatement,
     },
     read::joins,
@@ -26,13 +23,6 @@ use crate::{
 
 /// Test, start of its first failed run, status and reason of its verdict, time of the judgement.
 type Row = (i32, Option<At>, Option<String>, Option<String>, Option<At>);
-type RowTypes = (
-    Integer,
-    Nullable<Timestamptz>,
-    Nullable<Text>,
-    Nullable<Text>,
-    Nullable<Timestamptz>,
-);
 
 /// The stored facts about tests.
 pub(crate) fn of_tests(
@@ -76,41 +66,30 @@ fn of_ordinals(
     let failures: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
     // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
-    let rows = SqlStatement::<RowTypes>::new(
-        "SELECT failed.test, (SELECT attempt.started_at FROM attempt WHERE attempt.project_id = ",
+    let rows: Vec<Row> = SqlStatement::new(
+        "SELECT failed.test, (SELECT attempt.started_at FROM attempt \
+         WHERE attempt.project_id = {project} AND attempt.test = failed.test \
+         AND attempt.started_at BETWEEN {from} AND {to} AND attempt.status = ANY({failures}) \
+         ORDER BY attempt.started_at LIMIT 1), block.status[failed.test % 128 + 1], \
+         block.reason[failed.test % 128 + 1], \
+         project.evaluated_at FROM unnest({tests}) AS failed (test) JOIN project \
+         ON project.id = {project} LEFT JOIN verdict_block AS block ON block.block = failed.test / 128 \
+         AND block.project_id = {project} AND block.newest[failed.test % 128 + 1] BETWEEN {from} AND {to}",
     )
-    .bind(project.id.0)
-    .sql(" AND attempt.test = failed.test AND attempt.started_at BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
-    .sql(" AND attempt.status = ANY(")
-    .bind(&*failures)
-    .sql(
-        ") ORDER BY attempt.started_at LIMIT 1), block.status[failed.test % 128 + 1], block.reason[failed.test % 128 + 1], \
-         project.evaluated_at FROM unnest(",
-    )
-    .bind(tests)
-    .sql(") AS failed (test) JOIN project ON project.id = ")
-    .bind(project.id.0)
-    .sql(" LEFT JOIN verdict_block AS block ON block.block = failed.test / 128 AND block.project_id = ")
-    .bind(project.id.0)
-    .sql(" AND block.newest[failed.test % 128 + 1] BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
-    .load::<Row>(connection)?;
-    let facts = rows
-        .into_iter()
-        .map(|(test, first_failed_at, status, reason, evaluated_at)| {
-            let verdict = status.map(|status| tag(&status, reason.as_deref(), evaluated_at));
-            let facts = StoredFacts {
-                verdict: verdict.transpose()?,
-                first_failed_at: first_failed_at.map(|at| at.0),
-            };
-            Ok((count(test)?, facts))
-        });
-    Ok(facts.collect::<Result<_, StoreError>>()?)
+    .bind("project", project.id.0)
+    .bind("from", from)
+    .bind("to", to)
+    .bind("failures", &*failures)
+    .bind("tests", tests)
+    .load(connection)?;
+    converted(rows, |(test, first_failed_at, status, reason, evaluated_at)| {
+        let verdict = status.map(|status| tag(&status, reason.as_deref(), evaluated_at));
+        let facts = StoredFacts {
+            verdict: verdict.transpose()?,
+            first_failed_at: first_failed_at.map(|at| at.0),
+        };
+        Ok((count(test)?, facts))
+    })
 }
 
 /// A verdict in short.

@@ -11,19 +11,16 @@ use assay_domain::{
     store::StoreError,
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, PgExpressionMethods,
-    PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, QueryableByName, RunQueryDsl,
-    sql_types::{Array, Integer, Nullable, Text, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::{
     db::{
         column::{At, corrupt, count, file_hash, int, short_hash},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, converted},
         schema::{project as projects, test, verdict_block},
+        sql_statement::SqlStatement,
     },
     read::{
         joins, result_block,
@@ -251,11 +248,7 @@ fn ordinal(
     project: &Project,
     selector: &TestSelector,
 ) -> Read<TestLookup<TestOrdinal>> {
-    Ok(match find(connection, project, selector)? {
-        TestLookup::Found(found) => TestLookup::Found(count(found.ordinal)?),
-        TestLookup::Missing => TestLookup::Missing,
-        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
-    })
+    find(connection, project, selector)?.try_map(|found| Ok(count(found.ordinal)?))
 }
 
 /// How a test is looked up.
@@ -433,64 +426,23 @@ pub(crate) fn choose<T>(
     }
 }
 
-/// Maps the test of a look-up by `map`. A missing or ambiguous name stays as it is.
-pub(crate) fn map_found<T, U>(lookup: TestLookup<T>, map: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
-    Ok(match lookup {
-        TestLookup::Found(test) => TestLookup::Found(map(test)?),
-        TestLookup::Missing => TestLookup::Missing,
-        TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
-    })
-}
-
-/// The names of tests by their ordinals.
+/// The names of the stored ones of these tests. A join, because Postgres would scan a list for each test.
 pub(crate) fn names_by_ordinal(
     connection: &mut PgConnection,
     project: Uuid,
     ordinals: &[i32],
 ) -> QueryResult<HashMap<i32, TestName>> {
-    let rows: Vec<(i32, String, Option<String>)> = test::table
-        .filter(test::project_id.eq(project))
-        .filter(test::ordinal.eq_any(ordinals))
-        .select((test::ordinal, test::name, test::file_path))
-        .load(connection)?;
-    Ok(rows
-        .into_iter()
+    let rows: Vec<(i32, String, Option<String>)> = SqlStatement::new(
+        "SELECT test.ordinal, test.name, test.file_path FROM unnest({ordinals}) AS requested (ordinal) \
+         JOIN test ON test.project_id = {project} AND test.ordinal = requested.ordinal",
+    )
+    .bind("ordinals", ordinals)
+    .bind("project", project)
+    .load(connection)?;
+    let named = rows.into_iter();
+    Ok(named
         .map(|(ordinal, name, file_path)| (ordinal, TestName { name, file_path }))
         .collect())
-}
-
-#[derive(QueryableByName)]
-struct NameRow {
-    #[diesel(sql_type = Integer)]
-    ordinal: i32,
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    file_path: Option<String>,
-}
-
-/// The names of as many tests as a report may have, by their ordinals.
-pub(crate) fn names_of_many(
-    connection: &mut PgConnection,
-    project: Uuid,
-    ordinals: &[i32],
-) -> QueryResult<HashMap<i32, TestName>> {
-    // Raw SQL, because diesel has no rows from arrays, and Postgres would scan a list for each test.
-    let rows: Vec<NameRow> = diesel::sql_query(
-        "SELECT test.ordinal, test.name, test.file_path FROM unnest($2) AS asked (ordinal) \
-         JOIN test ON test.project_id = $1 AND test.ordinal = asked.ordinal",
-    )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Integer>, _>(ordinals)
-    .load(connection)?;
-    let entry = |row: NameRow| {
-        let name = TestName {
-            name: row.name,
-            file_path: row.file_path,
-        };
-        (row.ordinal, name)
-    };
-    Ok(rows.into_iter().map(entry).collect())
 }
 
 /// The names of tests, in the requested order.
@@ -501,10 +453,7 @@ pub(crate) fn names(
 ) -> Read<Vec<TestName>> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
     let names = names_by_ordinal(connection, project.id.0, &ordinals)?;
-    Ok(ordinals
-        .iter()
-        .map(|ordinal| name_of(&names, *ordinal))
-        .collect::<Result<_, StoreError>>()?)
+    converted(ordinals, |ordinal| name_of(&names, ordinal))
 }
 
 /// The name of a test that other rows refer to, and that therefore exists.

@@ -11,10 +11,7 @@ use assay_domain::{
     test::TestOrdinal,
     test_names::{TestNameRef, TestNames},
 };
-use diesel::{
-    ExpressionMethods as _, JoinOnDsl as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
-    pg::PgRowByRowLoadingMode,
-};
+use diesel::{pg::PgRowByRowLoadingMode, prelude::*};
 use uuid::Uuid;
 
 use crate::{

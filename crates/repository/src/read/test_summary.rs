@@ -6,14 +6,10 @@ use assay_domain::{
     period::Period,
     project::Project,
     run::RunTag,
-    store::StoreError,
     test::{TestLookup, TestSelector},
     timestamp::Timestamp,
 };
-use diesel::{
-    OptionalExtension as _, PgConnection, RunQueryDsl as _,
-    sql_types::{Bool, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
-};
+use diesel::prelude::*;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -21,12 +17,12 @@ use crate::{
     db::{
         column::{At, failure_codes, status},
         period::visible,
-        pool::Read,
-        sql_statement::{Part, SqlStatement},
+        pool::{Read, converted},
+        sql_statement::SqlStatement,
     },
     read::{
         attempt::{errors, errors_of},
-        result_block::{requested, result_of},
+        result_block::{result_of, with_tests},
         signature_counts, test, verdict,
     },
 };
@@ -43,7 +39,7 @@ pub(crate) fn find(
     failures: u32,
 ) -> Read<TestLookup<TestSummary>> {
     let lookup = test::find(connection, project, selector)?;
-    test::map_found(lookup, |test| {
+    lookup.try_map(|test| {
         let failed: Vec<i32> = failure_codes().map(i32::from).collect();
         let (from, to) = visible(project, period);
         let results = Results {
@@ -76,24 +72,19 @@ struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// Condition: a row of `attempt` is a failed attempt of them.
-    fn failed_attempt(&self) -> [Part<'_>; 10] {
-        let (equals, of_tests, end) = match self.tests {
-            [only] => (" AND attempt.test = ", Part::Integer(*only), ""),
-            several => (" AND attempt.test = ANY(", Part::Integers(several), ")"),
-        };
-        [
-            Part::Sql("attempt.project_id = "),
-            Part::Uuid(self.project),
-            Part::Sql(equals),
-            of_tests,
-            Part::Sql(end),
-            Part::Sql(" AND attempt.started_at BETWEEN "),
-            Part::At(self.from),
-            Part::Sql(" AND "),
-            Part::At(self.to),
-            Part::Sql(" AND attempt.status = ANY("),
-        ]
+    /// Puts the condition that a row of `attempt` is a failed attempt of them at `{failed_attempt}`. Binds `{project}`,
+    /// `{from}` and `{to}`.
+    fn fill<'a, Row>(&'a self, statement: SqlStatement<'a, Row>) -> SqlStatement<'a, Row> {
+        let statement = statement.text(
+            "failed_attempt",
+            "attempt.project_id = {project} AND attempt.test {is_requested} \
+             AND attempt.started_at BETWEEN {from} AND {to} AND attempt.status = ANY({failed})",
+        );
+        with_tests(statement, self.tests)
+            .bind("project", self.project)
+            .bind("from", self.from)
+            .bind("to", self.to)
+            .bind("failed", self.failed)
     }
 
     /// The outcomes in the newest runs, newest first.
@@ -101,100 +92,66 @@ impl Results<'_> {
     /// `IN` reads the runs with a failed attempt once. A generic plan, which expects few rows, would search a joined
     /// list of them for each run.
     fn outcomes(&self, connection: &mut PgConnection) -> Read<Vec<RunOutcome>> {
-        type Types = (Nullable<Text>, SmallInt, Bool);
-        let rows = SqlStatement::<Types>::new(
-            "SELECT run.branch, ran.status, ran.run_number IN (SELECT attempt.run_number FROM attempt WHERE ",
-        )
-        .all(&self.failed_attempt())
-        .bind(self.failed)
-        .sql(")) FROM (SELECT block.run_number, block.started_at, result.status FROM ")
-        .all(&requested(self.tests))
-        .sql(
-            " AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
-                 AND block.project_id = ",
-        )
-        .bind(self.project)
-        .sql(" AND block.started_at BETWEEN ")
-        .bind(self.from)
-        .sql(" AND ")
-        .bind(self.to)
-        .sql(result_of!("requested.test"))
-        .sql(" ORDER BY block.started_at DESC, block.run_number DESC LIMIT ")
-        .bind(MOST_OUTCOMES)
-        .sql(") AS ran JOIN run ON run.number = ran.run_number AND run.project_id = ")
-        .bind(self.project)
-        .sql(" ORDER BY ran.started_at DESC, ran.run_number DESC")
-        .load::<(Option<String>, i16, bool)>(connection)?;
-        let outcome = |(branch, code, any_failed_attempt)| {
+        let statement = SqlStatement::new(concat!(
+            "SELECT run.branch, ran.status, ran.run_number IN (SELECT attempt.run_number FROM attempt \
+         WHERE {failed_attempt}) FROM (SELECT block.run_number, block.started_at, result.status \
+         FROM {requested} AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
+         AND block.project_id = {project} AND block.started_at BETWEEN {from} AND {to}",
+            result_of!("requested.test"),
+            " ORDER BY block.started_at DESC, block.run_number DESC LIMIT {most}) AS ran JOIN run \
+         ON run.number = ran.run_number AND run.project_id = {project} \
+         ORDER BY ran.started_at DESC, ran.run_number DESC"
+        ));
+        let statement = self.fill(statement).bind("most", MOST_OUTCOMES);
+        let rows: Vec<(Option<String>, i16, bool)> = statement.load(connection)?;
+        converted(rows, |(branch, code, any_failed_attempt)| {
             Ok(RunOutcome {
                 branch,
                 status: status(code)?,
                 any_failed_attempt,
             })
-        };
-        Ok(rows.into_iter().map(outcome).collect::<Result<_, StoreError>>()?)
+        })
     }
 
     /// The oldest run with a failed attempt, and its start.
     fn first_failure(&self, connection: &mut PgConnection) -> Read<Option<(RunTag, Timestamp)>> {
-        type Types = (SqlUuid, Integer, Nullable<Text>, Timestamptz);
-        let row = SqlStatement::<Types>::new(
+        let statement = SqlStatement::new(
             "SELECT run.id, run.number, run.branch, failed.started_at FROM ( \
-                 SELECT attempt.run_number, attempt.started_at FROM attempt WHERE ",
-        )
-        .all(&self.failed_attempt())
-        .bind(self.failed)
-        .sql(
-            ") ORDER BY attempt.started_at, attempt.run_number LIMIT 1) AS failed \
-             JOIN run ON run.number = failed.run_number AND run.project_id = ",
-        )
-        .bind(self.project)
-        .get_result::<(Uuid, i32, Option<String>, At)>(connection)
-        .optional()?;
+         SELECT attempt.run_number, attempt.started_at FROM attempt WHERE {failed_attempt} \
+         ORDER BY attempt.started_at, attempt.run_number LIMIT 1) AS failed \
+         JOIN run ON run.number = failed.run_number AND run.project_id = {project}",
+        );
+        let row: Option<(Uuid, i32, Option<String>, At)> =
+            self.fill(statement).get_result(connection).optional()?;
         Ok(row.map(|(id, number, branch, started_at)| (run_tag(id, number, branch), started_at.0)))
     }
 
     /// The newest runs with a failed attempt, newest first, each with the errors of its last failed attempt.
     fn last_failures(&self, connection: &mut PgConnection, failures: u32) -> Read<Vec<FailedOccurrence>> {
-        type Types = (
-            SqlUuid,
-            Integer,
-            Nullable<Text>,
-            Timestamptz,
-            SmallInt,
-            Nullable<Jsonb>,
-        );
-        let rows = SqlStatement::<Types>::new(
-            "SELECT run.id, run.number, run.branch, failed.started_at, (SELECT max(ended.status) FROM attempt AS ended \
-                 WHERE ended.is_final AND ended.test = failed.test AND ended.started_at = failed.started_at \
-                     AND ended.run_number = failed.run_number AND ended.project_id = ",
-        )
-        .bind(self.project)
-        .sql(concat!("), ", errors_of!("failed")))
-        .bind(self.project)
-        .sql(
-            ") FROM ( \
-                 SELECT DISTINCT ON (attempt.started_at, attempt.run_number) attempt.* FROM attempt WHERE ",
-        )
-        .all(&self.failed_attempt())
-        .bind(self.failed)
-        .sql(
-            ") ORDER BY attempt.started_at DESC, attempt.run_number DESC, attempt.execution DESC, attempt.retry DESC LIMIT ",
-        )
-        .bind(i64::from(failures))
-        .sql(") AS failed JOIN run ON run.number = failed.run_number AND run.project_id = ")
-        .bind(self.project)
-        .sql(" ORDER BY failed.started_at DESC, failed.run_number DESC")
-        .load::<(Uuid, i32, Option<String>, At, i16, Option<Value>)>(connection)?;
-        let failure = |(id, number, branch, started_at, code, stored): (_, _, _, At, _, _)| {
+        let statement = SqlStatement::new(concat!(
+            "SELECT run.id, run.number, run.branch, failed.started_at, (SELECT max(ended.status) \
+         FROM attempt AS ended \
+         WHERE ended.is_final AND ended.test = failed.test AND ended.started_at = failed.started_at \
+         AND ended.run_number = failed.run_number AND ended.project_id = {project}), ",
+            errors_of!("failed"),
+            " FROM ( \
+         SELECT DISTINCT ON (attempt.started_at, attempt.run_number) attempt.* FROM attempt \
+         WHERE {failed_attempt} ORDER BY attempt.started_at DESC, attempt.run_number DESC, \
+         attempt.execution DESC, attempt.retry DESC LIMIT {failures}) AS failed JOIN run \
+         ON run.number = failed.run_number AND run.project_id = {project} \
+         ORDER BY failed.started_at DESC, failed.run_number DESC"
+        ));
+        let statement = self.fill(statement).bind("failures", i64::from(failures));
+        type Row = (Uuid, i32, Option<String>, At, i16, Option<Value>);
+        let rows: Vec<Row> = statement.load(connection)?;
+        converted(rows, |(id, number, branch, started_at, code, stored)| {
             Ok(FailedOccurrence {
                 run: run_tag(id, number, branch),
                 started_at: started_at.0,
                 status: status(code)?,
                 errors: errors(stored)?,
             })
-        };
-        Ok(rows.into_iter().map(failure).collect::<Result<_, StoreError>>()?)
+        })
     }
 }
 

@@ -8,19 +8,16 @@ use std::{
     sync::Arc,
 };
 
-use assay_domain::{
-    joins::Joins, project::Project, store::StoreError, test::TestOrdinal, timestamp::Timestamp,
-};
+use assay_domain::{joins::Joins, project::Project, test::TestOrdinal, timestamp::Timestamp};
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
     dsl::{count as count_of, not},
-    expression_methods::AggregateExpressionMethods as _,
+    prelude::*,
 };
 
 use crate::{
     db::{
         column::{At, count},
-        pool::Read,
+        pool::{Read, converted},
         schema::{attempt, run},
     },
     read::shared_values::{SharedValues, ValueName, WindowState},
@@ -81,8 +78,7 @@ pub(crate) fn read(
         .select((attempt::signature, count_of(attempt::test).aggregate_distinct()))
         .load(connection)?;
     let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
-    let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
-    Ok(counts.collect::<Result<_, StoreError>>()?)
+    converted(counts, |(text, tests)| Ok((count(text)?, count(tests)?)))
 }
 
 /// The numbers of tests if some count as other ones.

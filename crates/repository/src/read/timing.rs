@@ -13,7 +13,7 @@ use assay_domain::{
     timestamp::Timestamp,
     timing::{RUNS_PER_SUITE, TIMED_RUNS, TestTiming, TimedRun, Timings, lower_median},
 };
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, dsl::exists};
+use diesel::{dsl::exists, prelude::*};
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -8,10 +8,7 @@ use assay_domain::{
     project::Project,
     store::StoreError,
 };
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, PgConnection, QueryDsl as _,
-    RunQueryDsl as _,
-};
+use diesel::prelude::*;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -19,7 +16,7 @@ use crate::{
     db::{
         column::{At, count, long_count, word},
         period::retention_bounds,
-        pool::Read,
+        pool::{Read, converted},
         schema::{api_key, run, upload},
     },
     read::decision,
@@ -69,11 +66,10 @@ pub(crate) fn visible(
         .select(COLUMNS)
         .load(connection)?;
     let keys = names_of_keys(connection, rows.iter().map(|(_, key, ..)| *key).collect())?;
-    let entries = rows.into_iter().map(|row| {
+    converted(rows, |row| {
         let name = keys.get(&row.1).and_then(|(_, name)| name.clone());
         project_upload(row, name)
-    });
-    Ok(entries.collect::<Result<_, StoreError>>()?)
+    })
 }
 
 /// An upload with the name of its key.

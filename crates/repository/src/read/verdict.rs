@@ -11,8 +11,7 @@ use assay_domain::{
     verdict::{Evidence, Figures, Label, LastRun, Signal, SignalEvidence, StoredVerdict, TestVerdict},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    prelude::*,
     sql_types::{BigInt, Double, Integer, Nullable, SmallInt, Text},
 };
 use serde::{Deserialize, Serialize};
@@ -28,7 +27,7 @@ use crate::{
     },
     read::{
         observation::final_start,
-        test::{TestKey, by_either_name, find as find_test, map_found},
+        test::{TestKey, by_either_name, find as find_test},
         verdict_block::{block_of_test, element_of_test, newest_run},
     },
 };
@@ -78,7 +77,7 @@ fn find_named(
         }
         (Some(_), _) => in_one_state(connection, |connection| {
             let lookup = find_test(connection, project, selector)?;
-            map_found(lookup, |test| {
+            lookup.try_map(|test| {
                 Ok(TestVerdict {
                     stored: of_test(connection, project, test.ordinal)?,
                     test: test.name,

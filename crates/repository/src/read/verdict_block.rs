@@ -8,9 +8,8 @@ use std::{
 
 use assay_domain::verdict::{Signal, VerdictStatus};
 use diesel::{
-    ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
-    SelectableHelper,
     pg::Pg,
+    prelude::*,
     sql_types::{Integer, Nullable, Timestamptz},
 };
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! Counts what a key stores on a day, in the transaction that stores it.
 
 use assay_domain::{recording::Recording, rules::RecordingRules, store::RecordError, timestamp::Timestamp};
-use diesel::{ExpressionMethods, PgConnection, RunQueryDsl, upsert::excluded};
+use diesel::{prelude::*, upsert::excluded};
 use time::OffsetDateTime;
 use uuid::Uuid;
 

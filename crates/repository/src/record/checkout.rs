@@ -4,10 +4,7 @@
 //! order: those of the run that started last stay.
 
 use assay_domain::{owners::OwnersFile, recording::Recording, renames::RenamesFile, rules::RecordingRules};
-use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, PgExpressionMethods, QueryDsl, QueryResult,
-    RunQueryDsl,
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::{

@@ -16,7 +16,7 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use diesel::{BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use super::intern::RecordingOrdinals;

@@ -10,7 +10,7 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods as _, OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -10,8 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, PgConnection,
-    QueryDsl as _, RunQueryDsl as _,
+    prelude::*,
     sql_types::{Double, Nullable},
 };
 use serde_json::Value;

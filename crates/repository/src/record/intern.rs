@@ -8,16 +8,15 @@ use assay_domain::{
     test::{ShownAs, TestName},
 };
 use diesel::{
-    ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
-    QueryableByName, RunQueryDsl,
-    prelude::ExecuteCopyFromDsl,
-    sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    prelude::*,
+    sql_types::{Array, Integer, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, file_hash, short_hash, storable},
     schema::{browser, project, signature, test},
+    sql_statement::SqlStatement,
 };
 
 /// Whether a project stores names without the parts that change from run to run. True for an absent project.
@@ -136,16 +135,6 @@ struct NewTest {
     shown_at: Option<At>,
 }
 
-#[derive(QueryableByName)]
-struct KnownTest {
-    #[diesel(sql_type = Binary)]
-    name_hash: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    file_hash: Vec<u8>,
-    #[diesel(sql_type = Integer)]
-    ordinal: i32,
-}
-
 fn tests(
     connection: &mut PgConnection,
     project: Uuid,
@@ -252,34 +241,28 @@ pub(super) fn shown_tests(
     project: Uuid,
     tests: &[(String, Option<String>)],
 ) -> QueryResult<Vec<Option<i32>>> {
-    #[derive(QueryableByName)]
-    struct ShownTest {
-        #[diesel(sql_type = BigInt)]
-        place: i64,
-        #[diesel(sql_type = Integer)]
-        ordinal: i32,
-    }
     let names: Vec<Vec<u8>> = tests.iter().map(|(name, _)| short_hash(name)).collect();
     let hashes: Vec<Vec<u8>> = tests.iter().map(|(_, file)| file_hash(file.as_deref())).collect();
     let files: Vec<Option<&str>> = tests.iter().map(|(_, file)| file.as_deref()).collect();
-    let rows: Vec<ShownTest> = diesel::sql_query(
-        "SELECT requested.place, test.ordinal FROM unnest($2, $3, $4) WITH ORDINALITY \
+    // The one with the requested identity comes last.
+    let rows: Vec<(i64, i32)> = SqlStatement::new(
+        "SELECT requested.place, test.ordinal FROM unnest({names}, {hashes}, {files}) WITH ORDINALITY \
              AS requested (name_hash, file_hash, file_path, place) \
-         JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash \
+         JOIN test ON test.project_id = {project} AND test.name_hash = requested.name_hash \
              AND (test.file_hash = requested.file_hash OR test.file_path = requested.file_path) \
          ORDER BY requested.place, test.file_hash = requested.file_hash",
     )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Binary>, _>(names)
-    .bind::<Array<Binary>, _>(hashes)
-    .bind::<Array<Nullable<Text>>, _>(files)
+    .bind("names", &*names)
+    .bind("hashes", &*hashes)
+    .bind("files", &*files)
+    .bind("project", project)
     .load(connection)?;
     let mut ordinals = vec![None; tests.len()];
-    for row in rows {
+    for (place, ordinal) in rows {
         // The test whose identity has the file comes last.
-        let place = usize::try_from(row.place - 1).ok();
-        if let Some(ordinal) = place.and_then(|place| ordinals.get_mut(place)) {
-            *ordinal = Some(row.ordinal);
+        let place = usize::try_from(place - 1).ok();
+        if let Some(found) = place.and_then(|place| ordinals.get_mut(place)) {
+            *found = Some(ordinal);
         }
     }
     Ok(ordinals)
@@ -292,21 +275,18 @@ pub(super) fn known_tests(
     keys: &[TestKey],
 ) -> QueryResult<HashMap<TestKey, i32>> {
     let requested: BTreeSet<&TestKey> = keys.iter().collect();
-    let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
-        requested.into_iter().map(|(name, file)| (name, file)).unzip();
-    // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
-    let rows: Vec<KnownTest> = diesel::sql_query(
-        "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS requested (name_hash, file_hash) \
-         JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash AND test.file_hash = requested.file_hash",
+    let (names, files): (Vec<Vec<u8>>, Vec<Vec<u8>>) = requested.into_iter().cloned().unzip();
+    let rows: Vec<(TestKey, i32)> = SqlStatement::new(
+        "SELECT test.name_hash, test.file_hash, test.ordinal \
+         FROM unnest({names}, {files}) AS requested (name_hash, file_hash) \
+         JOIN test ON test.project_id = {project} AND test.name_hash = requested.name_hash \
+             AND test.file_hash = requested.file_hash",
     )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Binary>, _>(names)
-    .bind::<Array<Binary>, _>(files)
+    .bind("names", &*names)
+    .bind("files", &*files)
+    .bind("project", project)
     .load(connection)?;
-    Ok(rows
-        .into_iter()
-        .map(|row| ((row.name_hash, row.file_hash), row.ordinal))
-        .collect())
+    Ok(rows.into_iter().collect())
 }
 
 /// The numbers of those of these tests that a project has.
@@ -325,21 +305,26 @@ pub(super) fn known_of(
 
 #[derive(Insertable)]
 #[diesel(table_name = signature, treat_none_as_default_value = false)]
-struct NewSignature {
+pub(crate) struct NewSignature {
     project_id: Uuid,
-    ordinal: i32,
+    pub(crate) ordinal: i32,
     fingerprint: String,
     version: i16,
     title: String,
     category: &'static str,
 }
 
-#[derive(QueryableByName)]
-struct KnownSignature {
-    #[diesel(sql_type = Text)]
-    fingerprint: String,
-    #[diesel(sql_type = Integer)]
-    ordinal: i32,
+impl NewSignature {
+    pub(crate) fn of(project_id: Uuid, ordinal: i32, class: &ErrorClass) -> Self {
+        Self {
+            project_id,
+            ordinal,
+            fingerprint: storable(&class.fingerprint),
+            version: i16::try_from(class.version).unwrap_or(i16::MAX),
+            title: storable(&class.title),
+            category: class.category.as_str(),
+        }
+    }
 }
 
 fn signatures(
@@ -358,20 +343,13 @@ fn signatures(
         return Ok(HashMap::new());
     }
     let fingerprints: Vec<String> = classes.keys().map(|text| storable(text)).collect();
-    let mut stored_ordinals = known_signatures(connection, project, fingerprints)?;
+    let mut stored_ordinals = known_signatures(connection, project, fingerprints.iter().map(String::as_str))?;
     let mut new = Vec::new();
     for (fingerprint, class) in classes {
         stored_ordinals.entry(fingerprint.to_owned()).or_insert_with(|| {
             let ordinal = *used_ordinals;
             *used_ordinals += 1;
-            new.push(NewSignature {
-                project_id: project,
-                ordinal,
-                fingerprint: storable(fingerprint),
-                version: i16::try_from(class.version).unwrap_or(i16::MAX),
-                title: storable(&class.title),
-                category: class.category.as_str(),
-            });
+            new.push(NewSignature::of(project, ordinal, class));
             ordinal
         });
     }
@@ -383,23 +361,22 @@ fn signatures(
     Ok(stored_ordinals)
 }
 
-/// The numbers of the signatures that are known.
-pub(super) fn known_signatures(
+/// The ordinals of the stored ones of these fingerprints.
+pub(super) fn known_signatures<'a>(
     connection: &mut PgConnection,
     project: Uuid,
-    fingerprints: Vec<String>,
+    fingerprints: impl Iterator<Item = &'a str>,
 ) -> QueryResult<HashMap<String, i32>> {
-    let rows: Vec<KnownSignature> = diesel::sql_query(
-        "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS requested (fingerprint) \
-         JOIN signature ON signature.project_id = $1 AND signature.fingerprint = requested.fingerprint",
+    let fingerprints: Vec<&str> = fingerprints.collect();
+    // A join, because Postgres would scan a list for each signature.
+    let rows: Vec<(String, i32)> = SqlStatement::new(
+        "SELECT signature.fingerprint, signature.ordinal FROM unnest({fingerprints}) AS requested (fingerprint) \
+         JOIN signature ON signature.project_id = {project} AND signature.fingerprint = requested.fingerprint",
     )
-    .bind::<SqlUuid, _>(project)
-    .bind::<Array<Text>, _>(fingerprints)
+    .bind("fingerprints", &*fingerprints)
+    .bind("project", project)
     .load(connection)?;
-    Ok(rows
-        .into_iter()
-        .map(|row| (row.fingerprint, row.ordinal))
-        .collect())
+    Ok(rows.into_iter().collect())
 }
 
 #[derive(Insertable)]

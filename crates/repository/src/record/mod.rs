@@ -37,12 +37,13 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Judge,
 };
-use diesel::{PgConnection, QueryResult, RunQueryDsl as _, define_sql_function};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
 pub(crate) use decision::store_decision;
 pub(crate) use fix::store_fix;
+pub(crate) use intern::NewSignature;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
 pub(crate) use run::{DerivedRun, set_derived, store_derived};
@@ -73,9 +74,10 @@ define_sql_function! {
 
 impl Recorder for Database {
     fn stores_stable_names(&self, project: ProjectId) -> Result<bool, RecordError> {
-        self.on_primary("reading how a project names its tests", |connection| {
-            Ok(intern::stores_stable_names(connection, project.0)?)
-        })
+        let stores = self.query("reading how a project names its tests", |connection| {
+            intern::stores_stable_names(connection, project.0)
+        })?;
+        Ok(stores)
     }
 
     fn store_under(

@@ -12,7 +12,7 @@ use assay_domain::{
     test::TestOrdinal,
     timestamp::Timestamp,
 };
-use diesel::{PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 
 use super::{
     RunContents,
@@ -21,10 +21,13 @@ use super::{
     run,
     target::Target,
 };
-use crate::db::{
-    column::{count, file_hash, short_hash, storable},
-    pool::Read,
-    schema::project,
+use crate::{
+    db::{
+        column::{count, file_hash, short_hash, storable},
+        pool::Read,
+        schema::project,
+    },
+    read::signature,
 };
 
 /// The numbers of a report's run, tests and signatures.
@@ -66,17 +69,14 @@ pub(crate) fn recognise(
     );
     let present = |test: TestOrdinal| moves.get(&test).copied().unwrap_or(test);
     let tests = tests.into_iter().map(|test| test.map(present)).collect();
-    let fingerprints: BTreeSet<String> = recording
+    let classes = recording
         .tests
         .iter()
         .flat_map(|test| &test.attempts)
-        .filter_map(|attempt| attempt.class.as_ref())
-        .map(|class| storable(&class.fingerprint))
-        .collect();
-    let signatures = known_signatures(connection, of.id.0, fingerprints.into_iter().collect())?
-        .into_iter()
-        .map(|(fingerprint, number)| Ok((fingerprint, count(number)?)))
-        .collect::<Result<_, assay_domain::store::StoreError>>()?;
+        .filter_map(|attempt| attempt.class.as_ref());
+    let fingerprints: BTreeSet<String> = classes.map(|class| storable(&class.fingerprint)).collect();
+    let fingerprints = fingerprints.iter().map(String::as_str);
+    let signatures = signature::numbers(known_signatures(connection, of.id.0, fingerprints)?)?;
     Ok(RecognisedReport {
         run: target.run.map(|run| (run.number, run.started_at.0)),
         context,

@@ -9,8 +9,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, Insertable, PgConnection, QueryResult, RunQueryDsl,
-    prelude::ExecuteCopyFromDsl,
+    prelude::*,
     sql_types::{Array, Bool, Integer, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
@@ -94,26 +93,10 @@ struct Changes {
     texts: Vec<NewTexts>,
     /// The bytes of the errors in the last row of texts.
     last_texts_bytes: usize,
-    moved: AttemptMoves,
-    dropped: AttemptDrops,
-}
-
-/// Stored attempts that get another position among those of their test, column by column.
-#[derive(Default)]
-struct AttemptMoves {
-    tests: Vec<i32>,
-    parts: Vec<i16>,
-    places: Vec<i32>,
-    executions: Vec<i32>,
-    retries: Vec<i32>,
-    final_ones: Vec<bool>,
-}
-
-/// Tests whose only remaining attempt is plain, so that their result replaces it, with the part of the attempt.
-#[derive(Default)]
-struct AttemptDrops {
-    tests: Vec<i32>,
-    parts: Vec<i16>,
+    /// Stored attempts that get another position among those of their test.
+    moved: Vec<(Key, Position)>,
+    /// Tests whose only remaining attempt is plain, so that their result replaces it, with the part of the attempt.
+    dropped: Vec<(i32, i16)>,
 }
 
 /// Deletes the results and attempts of a run, whatever they have. Texts are deleted with their part.
@@ -189,7 +172,7 @@ impl RowWriter<'_> {
         for test in contents.ordinals() {
             self.rows_of_test(test, contents.executions(test), &mut changes);
         }
-        let wrong_attempts = !changes.moved.tests.is_empty() || !changes.dropped.tests.is_empty();
+        let wrong_attempts = !changes.moved.is_empty() || !changes.dropped.is_empty();
         self.store_attempts(connection, changes)?;
         Ok(self.store_blocks(connection, contents, At(self.started_at))? || wrong_attempts)
     }
@@ -318,8 +301,7 @@ impl RowWriter<'_> {
                 }
             }
             Some(plain) if matches!(plain.source, Source::Rows(_)) => {
-                changes.dropped.tests.push(test);
-                changes.dropped.parts.push(plain.part);
+                changes.dropped.push((test, plain.part));
             }
             Some(_) => {}
         }
@@ -357,7 +339,7 @@ impl RowWriter<'_> {
                     self.add_attempt(key, position, facts, recorded.get(index).copied(), changes);
                 }
                 Source::Rows(former) if former.get(index) != Some(&position) => {
-                    changes.moved.push(key, position);
+                    changes.moved.push((key, position));
                 }
                 Source::Rows(_) => {}
             }
@@ -441,10 +423,13 @@ impl RowWriter<'_> {
         (changes.texts.last().map_or(0, |texts| texts.number), place)
     }
 
-    fn move_attempts(&self, connection: &mut PgConnection, moved: &AttemptMoves) -> QueryResult<()> {
-        if moved.tests.is_empty() {
+    fn move_attempts(&self, connection: &mut PgConnection, moved: &[(Key, Position)]) -> QueryResult<()> {
+        if moved.is_empty() {
             return Ok(());
         }
+        let column = |of: fn(&(Key, Position)) -> i32| moved.iter().map(of).collect::<Vec<i32>>();
+        let parts: Vec<i16> = moved.iter().map(|(key, _)| key.part).collect();
+        let final_ones: Vec<bool> = moved.iter().map(|(_, position)| position.is_final).collect();
         // Raw SQL, because diesel has no update from arrays.
         diesel::sql_query(
             "UPDATE attempt SET execution = moved.execution, retry = moved.retry, is_final = moved.is_final \
@@ -455,21 +440,22 @@ impl RowWriter<'_> {
         )
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
-        .bind::<Array<Integer>, _>(&moved.tests)
-        .bind::<Array<SmallInt>, _>(&moved.parts)
-        .bind::<Array<Integer>, _>(&moved.places)
-        .bind::<Array<Integer>, _>(&moved.executions)
-        .bind::<Array<Integer>, _>(&moved.retries)
-        .bind::<Array<Bool>, _>(&moved.final_ones)
+        .bind::<Array<Integer>, _>(column(|(key, _)| key.test))
+        .bind::<Array<SmallInt>, _>(parts)
+        .bind::<Array<Integer>, _>(column(|(key, _)| key.place))
+        .bind::<Array<Integer>, _>(column(|(_, position)| position.execution))
+        .bind::<Array<Integer>, _>(column(|(_, position)| position.retry))
+        .bind::<Array<Bool>, _>(final_ones)
         .bind::<Timestamptz, _>(At(self.started_at))
         .execute(connection)
         .map(drop)
     }
 
-    fn drop_attempts(&self, connection: &mut PgConnection, dropped: &AttemptDrops) -> QueryResult<()> {
-        if dropped.tests.is_empty() {
+    fn drop_attempts(&self, connection: &mut PgConnection, dropped: &[(i32, i16)]) -> QueryResult<()> {
+        if dropped.is_empty() {
             return Ok(());
         }
+        let (tests, parts): (Vec<i32>, Vec<i16>) = dropped.iter().copied().unzip();
         // Raw SQL, because diesel has no rows from arrays.
         diesel::sql_query(
             "DELETE FROM attempt USING unnest($4, $5) AS dropped (test, part) \
@@ -479,8 +465,8 @@ impl RowWriter<'_> {
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
         .bind::<Timestamptz, _>(At(self.started_at))
-        .bind::<Array<Integer>, _>(&dropped.tests)
-        .bind::<Array<SmallInt>, _>(&dropped.parts)
+        .bind::<Array<Integer>, _>(tests)
+        .bind::<Array<SmallInt>, _>(parts)
         .execute(connection)
         .map(drop)
     }
@@ -518,17 +504,6 @@ fn final_attempt<'e>(
         .get(outcome.final_execution)?
         .attempts()
         .nth(outcome.final_retry)
-}
-
-impl AttemptMoves {
-    fn push(&mut self, key: Key, position: Position) {
-        self.tests.push(key.test);
-        self.parts.push(key.part);
-        self.places.push(key.place);
-        self.executions.push(position.execution);
-        self.retries.push(position.retry);
-        self.final_ones.push(position.is_final);
-    }
 }
 
 /// An error as JSON that Postgres can hold.

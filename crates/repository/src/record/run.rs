@@ -10,9 +10,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    AsChangeset, ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult,
-    Queryable, RunQueryDsl, Selectable, SelectableHelper,
     pg::Pg,
+    prelude::*,
     sql_types::{Array, Bool, Integer, Nullable, SmallInt, Text, Uuid as SqlUuid},
 };
 use sha2::{Digest, Sha256};
@@ -461,34 +460,7 @@ pub(super) fn store_part(
     run: i32,
     new: &StoredPart,
 ) -> QueryResult<usize> {
-    let key = (
-        part::project_id.eq(project),
-        part::run_number.eq(run),
-        part::number.eq(new.number),
-        part::id.eq(new.id),
-        part::shard_id.eq(new.shard_id),
-        part::index.eq(new.index),
-    );
-    let report = (
-        part::content.eq(&new.content),
-        part::state.eq(&new.state),
-        part::status.eq(&new.status),
-        part::superseded.eq(new.superseded),
-        part::started_at.eq(new.started_at),
-        part::finished_at.eq(new.finished_at),
-        part::expected.eq(new.expected),
-        part::report_errors.eq(&new.report_errors),
-    );
-    let sender = (
-        part::sender_job.eq(&new.sender_job),
-        part::sender_id.eq(&new.sender_id),
-        part::sender_runner.eq(&new.sender_runner),
-        part::report_path.eq(&new.report_path),
-        part::job_attempt.eq(new.job_attempt),
-        part::command_attempt.eq(new.command_attempt),
-        part::import_id.eq(new.import_id),
-    );
     diesel::insert_into(part::table)
-        .values((key, report, sender))
+        .values((part::project_id.eq(project), part::run_number.eq(run), new))
         .execute(connection)
 }

@@ -10,8 +10,8 @@ use assay_domain::{
     store::{RecordError, StoreError},
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
     connection::SimpleConnection,
+    prelude::*,
     result::{DatabaseErrorKind, Error as QueryError},
 };
 

@@ -7,7 +7,7 @@ use assay_domain::{
     project::Project,
     revision::tested_or_commit,
 };
-use diesel::{OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use diesel::prelude::*;
 
 use super::RunContents;
 use crate::{
@@ -49,23 +49,15 @@ pub(crate) fn uncounted_run(
     let last_seen = finished_at.unwrap_or(At(failed.started_at));
     let mut contents = RunContents::load(connection, project.id.0, failed.run_number, At(failed.started_at))?;
     contents.merge(&part::of_run(connection, project.id.0, failed.run_number)?)?;
-    let pack = contents.pack();
-    Ok(Some(RunObservations {
-        other_names: Vec::new(),
-        run: RunFacts {
-            id: failed.id.to_string().into(),
-            number: failed.run_number,
-            started_at: failed.started_at,
-            branch: failed.branch.as_deref().map(Into::into),
-            revision: tested_or_commit(tested_revision.as_deref(), failed.commit_sha.as_deref())
-                .map(Into::into),
-            variant: suite.unwrap_or_default().into(),
-        },
-        present: pack.present,
-        skipped: pack.skipped,
-        untimed: pack.untimed,
-        failures: pack.failures,
-        ending: ending((complete, last_seen), status.as_deref(), failed_tests)?,
-        repeated: pack.repeated,
-    }))
+    let revision = tested_or_commit(tested_revision.as_deref(), failed.commit_sha.as_deref());
+    let run = RunFacts {
+        id: failed.id.to_string().into(),
+        number: failed.run_number,
+        started_at: failed.started_at,
+        branch: failed.branch.as_deref().map(Into::into),
+        revision: revision.map(Into::into),
+        variant: suite.unwrap_or_default().into(),
+    };
+    let ending = ending((complete, last_seen), status.as_deref(), failed_tests)?;
+    Ok(Some(contents.pack().observed(run, ending)))
 }

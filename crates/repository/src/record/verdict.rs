@@ -18,9 +18,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge, VerdictStatus},
 };
-use diesel::{
-    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 pub(crate) use edges::EdgeRecording;
@@ -38,7 +36,7 @@ use crate::{
         judged_figures::Health,
         observation::{self, StoredFinalResult},
         result_block,
-        test::{name_of, names_of_many},
+        test::{name_of, names_by_ordinal},
         verdict::parsed,
         verdict_block::StoredBlocks,
     },
@@ -176,25 +174,20 @@ impl ProjectJudgement {
 
 /// The figures of judged tests in the window.
 fn health(history: &History, rows: &Rows) -> Health {
-    let mut health = Health::default();
-    for verdict in rows.verdicts.values() {
-        let of_status = match verdict.status {
-            VerdictStatus::Broken => &mut health.broken,
-            VerdictStatus::Failing => &mut health.failing,
-            VerdictStatus::Flaky => {
-                health.flaky_lost_ms += verdict.own.time_lost_ms.unwrap_or(0);
-                &mut health.flaky
-            }
-            VerdictStatus::Healthy => &mut health.healthy,
-            VerdictStatus::InsufficientData => &mut health.insufficient_data,
-        };
-        *of_status += 1;
+    let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
+    let with = |status| {
+        rows.verdicts
+            .values()
+            .filter(move |verdict| verdict.status == status)
+    };
+    let lost = with(VerdictStatus::Flaky).filter_map(|verdict| verdict.own.time_lost_ms);
+    let failed = history.runs.iter().filter(|observed| observed.has_failed());
+    Health {
+        tests: VerdictStatus::LISTED.map(|status| number(with(status).count())),
+        runs: number(history.runs.len()),
+        failed_runs: number(failed.count()),
+        flaky_lost_ms: lost.sum(),
     }
-    for observed in &history.runs {
-        health.runs += 1;
-        health.failed_runs += i64::from(observed.has_failed());
-    }
-    health
 }
 
 /// The changes of a judgement.
@@ -238,7 +231,7 @@ impl VerdictUpdate {
             return Ok(VerdictChanges::default());
         }
         let ordinals: Vec<i32> = changes.iter().map(|(test, ..)| *test).collect();
-        let names = names_of_many(connection, project, &ordinals)?;
+        let names = names_by_ordinal(connection, project, &ordinals)?;
         let change = |(test, from, to): (i32, VerdictStatus, VerdictStatus)| {
             let name = name_of(&names, test)?;
             Ok(VerdictChange {

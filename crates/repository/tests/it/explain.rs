@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query};
 use serde_json::Value;
 
-use crate::{distribution::elements, fixture::World};
+use crate::{fixture::World, statements::elements};
 
 /// The planning of a statement. Postgres plans the first five executions of a connection with their values. Then it may
 /// use a generic plan.

@@ -9,8 +9,8 @@ use assay_domain::{
 use diesel::connection::SimpleConnection;
 
 use crate::{
-    distribution::{listen, recorded_statements},
     fixture::*,
+    statements::{listen, recorded_statements},
 };
 
 /// The partitions of results with their numbers of results and of rows of `attempt`, by start.

@@ -5,9 +5,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use crate::{
-    distribution::{assert_of_one_project, elements, listen, recorded_statements},
+    distribution::assert_of_one_project,
     explain::{Plans, Statement, explained},
     fixture::*,
+    statements::{elements, listen, recorded_statements},
 };
 use assay_domain::{
     history::HistoryRest,

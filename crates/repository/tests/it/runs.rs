@@ -3,7 +3,7 @@
 use assay_domain::{
     page::{Direction, RunPosition},
     period::{Days, Period},
-    run::{Outcome, RunPage, RunQuery, ShardCount, SomeTests},
+    run::{Outcome, RunPage, RunQuery, SomeTests},
     store::Store,
     timestamp::Timestamp,
 };
@@ -12,136 +12,6 @@ use crate::fixture::*;
 
 fn numbers(page: &RunPage) -> Vec<i32> {
     page.runs.iter().map(|run| run.run_number).collect()
-}
-
-#[test]
-fn a_row_has_the_figures_of_its_run() {
-    let world = World::new();
-    let mut recording = report("a")
-        .test("clean", "p")
-        .test("recovered", "fp")
-        .test("failed", "ff")
-        .test("late", "t")
-        .test("off", "s");
-    recording.context.tested_revision = Some("beef".to_owned());
-    recording.context.pull_request_number = Some(7);
-    let imported = world.import(&recording);
-    let page = world.store.runs(&world.project, &run_query()).unwrap();
-    let row = &page.runs[0];
-    assert_eq!((page.total, page.has_older, page.has_newer), (1, false, false));
-    assert_eq!((row.id, row.run_number), (imported.run_id, 1));
-    assert_eq!(row.branch.as_deref(), Some("main"));
-    assert_eq!(row.commit_sha.as_deref(), Some("c0ffee"));
-    assert_eq!(
-        (row.tested_revision.as_deref(), row.pull_request_number),
-        (Some("beef"), Some(7))
-    );
-    assert_eq!(row.status, Some(Outcome::Failed));
-    assert_eq!(
-        (row.started_at, row.finished_at),
-        (recording.started_at, recording.finished_at)
-    );
-    assert_eq!(row.duration_ms, Some(10 * MINUTE));
-    assert_eq!(row.shards, None);
-    let counts = row.counts;
-    assert_eq!(
-        (
-            counts.total,
-            counts.passed,
-            counts.failed,
-            counts.skipped,
-            counts.recovered
-        ),
-        (5, 2, 2, 1, 1)
-    );
-    assert_eq!(counts, imported.counts);
-}
-
-#[test]
-fn filters_narrow_the_list() {
-    let world = World::new();
-    let mut mixed = report("b").at(2 * HOUR).branch("Feature").test("x", "f");
-    mixed.context.commit_sha = Some("ABCDEF01".to_owned());
-    mixed.context.tested_revision = Some("1234abcd".to_owned());
-    world.import(&report("a").at(3 * HOUR).test("x", "p"));
-    world.import(&mixed);
-    world.import(&report("c").at(HOUR).branch("feature").shard(1, 2).test("x", "p"));
-    world.import(&report("old").at(31 * DAY).test("x", "p"));
-    let list = |query: RunQuery| {
-        let page = world.store.runs(&world.project, &query).unwrap();
-        assert_eq!(page.total, page.runs.len() as u64);
-        numbers(&page)
-    };
-    let text = |text: &str| Some(text.to_owned());
-    assert_eq!(list(run_query()), [3, 2, 1]);
-    assert_eq!(
-        list(RunQuery {
-            branch: text("feature"),
-            ..run_query()
-        }),
-        [3],
-        "exactly, with its case"
-    );
-    assert_eq!(
-        list(RunQuery {
-            branch: text("feat"),
-            ..run_query()
-        }),
-        Vec::<i32>::new()
-    );
-    assert_eq!(
-        list(RunQuery {
-            branch: text("a\0b"),
-            ..run_query()
-        }),
-        Vec::<i32>::new()
-    );
-    assert_eq!(
-        list(RunQuery {
-            sha: text("abcdef"),
-            ..run_query()
-        }),
-        [2]
-    );
-    assert_eq!(
-        list(RunQuery {
-            sha: text("1234"),
-            ..run_query()
-        }),
-        [2],
-        "the tested revision, too"
-    );
-    assert_eq!(
-        list(RunQuery {
-            sha: text("bcde"),
-            ..run_query()
-        }),
-        Vec::<i32>::new(),
-        "from its start"
-    );
-    assert_eq!(
-        list(RunQuery {
-            status: Some(Outcome::Failed),
-            ..run_query()
-        }),
-        [2]
-    );
-    assert_eq!(
-        list(RunQuery {
-            status: Some(Outcome::Passed),
-            ..run_query()
-        }),
-        [1],
-        "an unknown outcome is neither"
-    );
-    let shards = world.store.runs(&world.project, &run_query()).unwrap().runs[0].shards;
-    assert_eq!(
-        shards,
-        Some(ShardCount {
-            received: 1,
-            expected: Some(2)
-        })
-    );
 }
 
 #[test]
@@ -203,45 +73,6 @@ fn pages_are_complete_among_ties_in_both_directions() {
     let again = page(edge(pages[0].runs.last().unwrap()), Direction::Next);
     assert_eq!(numbers(&again), numbers(&pages[1]));
     assert!(page(edge(&pages[0].runs[0]), Direction::Prev).runs.len() == 1);
-}
-
-#[test]
-fn has_older_and_newer_hold_under_the_filters() {
-    let world = World::new();
-    for (index, branch) in ["a", "b", "a"].into_iter().enumerate() {
-        world.import(
-            &report(branch)
-                .content(index as u8)
-                .replacing()
-                .at((3 - index as i64) * HOUR)
-                .branch(branch)
-                .test("x", "p"),
-        );
-    }
-    // The second import on `a` replaced the first, so there are two runs.
-    let page = world.store.runs(&world.project, &run_query()).unwrap();
-    let position = page
-        .runs
-        .iter()
-        .find(|run| run.branch.as_deref() == Some("b"))
-        .unwrap();
-    let position = Some(RunPosition {
-        started_at: position.started_at,
-        number: position.run_number,
-    });
-    let only = |branch: &str, direction| {
-        let query = RunQuery {
-            branch: Some(branch.to_owned()),
-            position,
-            direction,
-            ..run_query()
-        };
-        let page = world.store.runs(&world.project, &query).unwrap();
-        (page.runs.len(), page.has_older, page.has_newer)
-    };
-    assert_eq!(only("b", Direction::Next), (0, false, false));
-    assert_eq!(only("b", Direction::Prev), (0, false, false));
-    assert_eq!(only("a", Direction::Prev), (1, false, false));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use assay_domain::{
     period::Days,
     plan::Plan,
     recording::{RecordedTest, Recording},
-    signature::{Category, NewSignature, SignatureDetail, SignatureQuery, SignatureSort},
+    signature::{NewSignature, SignatureDetail, SignatureQuery, SignatureSort},
     store::{ReadKeys, Store},
     test::TestName,
 };
@@ -96,77 +96,6 @@ fn find(world: &World, message: &str, days: Days) -> Option<SignatureDetail> {
 }
 
 #[test]
-fn a_signature_covers_the_period() {
-    let world = world();
-    let detail = find(&world, "boom", Days::Thirty).unwrap();
-    let signature = &detail.signature;
-    assert!(!detail.window_empty && !signature.is_new);
-    assert_eq!(
-        (signature.title.as_str(), signature.message.as_deref()),
-        ("Title of boom", Some("boom"))
-    );
-    assert_eq!(signature.category, Category::Assertion);
-    assert_eq!(
-        (
-            signature.occurrence_count,
-            signature.run_count,
-            signature.test_count
-        ),
-        (4, 2, 2)
-    );
-    assert_eq!(
-        (signature.file_count, signature.file_path.as_deref()),
-        (2, Some("b.ts"))
-    );
-    assert_eq!(signature.test_names, ["b", "a"]);
-    assert_eq!(
-        signature.first_seen,
-        NOW.plus_ms(-40 * DAY),
-        "not bounded by the period"
-    );
-    assert_eq!(signature.last_seen, NOW.plus_ms(-2 * DAY));
-    let tests: Vec<_> = detail
-        .tests
-        .iter()
-        .map(|test| (test.test_name.as_str(), test.occurrence_count))
-        .collect();
-    assert_eq!(tests, [("b", 3), ("a", 1)]);
-    let runs: Vec<_> = detail
-        .runs
-        .iter()
-        .map(|run| {
-            (
-                run.run_number,
-                &*run.test_name,
-                run.attempts,
-                run.occurrences,
-                run.final_status,
-            )
-        })
-        .collect();
-    use AttemptStatus::{Failed, Passed};
-    assert_eq!(
-        runs,
-        [
-            (4, "b", 1, 1, Failed),
-            (3, "a", 2, 1, Passed),
-            (3, "b", 3, 2, Failed)
-        ]
-    );
-
-    let bang = find(&world, "bang", Days::Thirty).unwrap();
-    assert!(bang.signature.is_new && !bang.window_empty);
-    assert_eq!(
-        find(&world, "boom", Days::Ninety)
-            .unwrap()
-            .signature
-            .occurrence_count,
-        5
-    );
-    assert!(find(&world, "boom", Days::Ninety).unwrap().signature.is_new);
-}
-
-#[test]
 fn outside_of_the_period_the_figures_cover_everything() {
     let world = world();
     let ouch = find(&world, "ouch", Days::Thirty).unwrap();
@@ -215,25 +144,6 @@ fn outside_of_the_period_the_figures_cover_everything() {
 }
 
 #[test]
-fn an_occurrence_happens_at_its_attempts_start() {
-    let world = World::new();
-    let mut recording = report("a").at(HOUR).test("x", "ff");
-    recording.tests[0].attempts[1].attempt.started_at = Some(NOW.plus_ms(-HOUR + MINUTE));
-    recording.tests[0].attempts[1].attempt.errors[0].message = Some("it broke later".to_owned());
-    world.import(&recording);
-    let signature = find(&world, "it broke", Days::Seven).unwrap().signature;
-    assert_eq!(
-        (signature.first_seen, signature.last_seen),
-        (NOW.plus_ms(-HOUR), NOW.plus_ms(-HOUR + MINUTE))
-    );
-    assert_eq!(
-        signature.message.as_deref(),
-        Some("it broke later"),
-        "the latest occurrence's own text"
-    );
-}
-
-#[test]
 fn of_simultaneous_occurrences_the_last_test_of_the_newest_run_has_the_message() {
     let world = World::new();
     for run in ["first", "second"] {
@@ -256,160 +166,6 @@ fn of_simultaneous_occurrences_the_last_test_of_the_newest_run_has_the_message()
         assert_eq!(signature.occurrence_count, 8);
         assert_eq!(signature.message.as_deref(), Some("second b 1"));
     }
-}
-
-#[test]
-fn the_list_has_what_occurred_in_the_period() {
-    let world = world();
-    let list = |query: SignatureQuery| {
-        let page = world.store.signatures(&world.project, &query).unwrap();
-        let signature: Vec<_> = page
-            .signatures
-            .iter()
-            .map(|signature| (signature.message.clone().unwrap(), signature.occurrence_count))
-            .collect();
-        (signature, page.page.total, page.unfingerprinted_count)
-    };
-    let text = |text: &str| Some(text.to_owned());
-    let (boom, bang) = (("boom".to_owned(), 4), ("bang".to_owned(), 1));
-    assert_eq!(list(query()), (vec![boom.clone(), bang.clone()], 2, 2));
-    let on_dev = SignatureQuery {
-        branch: text("dev"),
-        ..query()
-    };
-    assert_eq!(list(on_dev), (vec![("boom".to_owned(), 1)], 1, 2));
-    assert_eq!(
-        list(SignatureQuery {
-            branch: text("main"),
-            ..query()
-        })
-        .2,
-        0
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            branch: text("nul\0"),
-            ..query()
-        }),
-        (vec![], 0, 0)
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            category: Some(Category::Network),
-            ..query()
-        })
-        .0,
-        []
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            category: Some(Category::Assertion),
-            ..query()
-        })
-        .1,
-        2
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            search: text("BANG"),
-            ..query()
-        })
-        .0,
-        std::slice::from_ref(&bang)
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            search: text("title OF"),
-            ..query()
-        })
-        .1,
-        2
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            search: text("A.TS"),
-            ..query()
-        })
-        .0,
-        std::slice::from_ref(&boom),
-        "a file that it hits"
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            search: text("%"),
-            ..query()
-        })
-        .0,
-        [],
-        "no wildcards"
-    );
-    assert_eq!(
-        list(SignatureQuery {
-            search: text("nul\0"),
-            ..query()
-        })
-        .0,
-        []
-    );
-    for sort in [SignatureSort::Tests, SignatureSort::LastSeen] {
-        assert_eq!(
-            list(SignatureQuery { sort, ..query() }).0,
-            [boom.clone(), bang.clone()]
-        );
-    }
-    assert_eq!(
-        list(SignatureQuery {
-            sort: SignatureSort::FirstSeen,
-            ..query()
-        })
-        .0,
-        [bang, boom]
-    );
-}
-
-#[test]
-fn the_list_and_the_detail_agree() {
-    let world = world();
-    let page = world.store.signatures(&world.project, &query()).unwrap();
-    assert_eq!(page.signatures.len(), 2);
-    for signature in page.signatures {
-        let message = signature.message.clone().unwrap();
-        assert_eq!(find(&world, &message, Days::Thirty).unwrap().signature, signature);
-    }
-}
-
-#[test]
-fn pages_of_the_list_do_not_overlap() {
-    let world = World::new();
-    let mut recording = report("a");
-    for index in 0..12 {
-        recording = with_failing_test(
-            recording,
-            &format!("test {index}"),
-            None,
-            &[&format!("message {index}")],
-        );
-    }
-    world.import(&recording);
-    let page = |page| {
-        let page = world
-            .store
-            .signatures(&world.project, &SignatureQuery { page, ..query() })
-            .unwrap();
-        let fingerprints: Vec<_> = page
-            .signatures
-            .into_iter()
-            .map(|signature| signature.fingerprint)
-            .collect();
-        (page.page, fingerprints)
-    };
-    let (first, second, past) = (page(1), page(2), page(9));
-    assert_eq!(
-        (first.1.len(), second.1.len(), first.0.total, first.0.page_count),
-        (10, 2, 12, 2)
-    );
-    assert_eq!(past, second, "a page past the end is the last page");
-    assert!(first.1.iter().all(|fingerprint| !second.1.contains(fingerprint)));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use assay_domain::{
 use assay_repository::Database;
 
 use crate::{
-    distribution::{interrupted, listen},
     fixture::*,
+    statements::{interrupted, listen},
 };
 
 /// The failed tests of one state with their names and final results, as the flaky list reads them.

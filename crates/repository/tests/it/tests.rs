@@ -1,7 +1,6 @@
 //! Look-ups of tests by name, and their history.
 
 use assay_domain::{
-    attempt::AttemptStatus,
     history::TestSummary,
     period::Days,
     plan::Plan,
@@ -11,8 +10,8 @@ use assay_domain::{
 };
 
 use crate::{
-    distribution::{interrupted, listen},
     fixture::*,
+    statements::{interrupted, listen},
 };
 
 fn ambiguous(files: &[Option<&str>]) -> CandidateFiles {
@@ -168,67 +167,13 @@ fn an_ambiguous_name_is_answered_from_one_state() {
 }
 
 #[test]
-fn a_history_has_one_occurrence_a_run_newest_first() {
+fn an_occurrence_has_the_suite_of_its_run() {
     let world = World::new();
-    let mut retried = report("a").at(3 * DAY).test("x", "ffp");
-    retried.context.suite = Some("e2e".to_owned());
-    retried.context.tested_revision = Some("beef".to_owned());
-    retried.tests[0].attempts[0].attempt.duration_ms = None;
-    let first = world.import(&retried);
-    world.import(&report("b").at(2 * DAY).test("x", "p"));
-    world.import(&report("c").at(2 * DAY).test("x", "s"));
-    world.import(&report("d").at(DAY).test("y", "p"));
-    world.import(&report("e").at(8 * DAY).test("x", "p"));
+    let mut recording = report("a").test("x", "p");
+    recording.context.suite = Some("e2e".to_owned());
+    world.import(&recording);
     let history = world.test_history("x", Days::Seven);
-    let occurrences = &history.occurrences;
-    assert_eq!(
-        occurrences
-            .iter()
-            .map(|occurrence| occurrence.run_number)
-            .collect::<Vec<_>>(),
-        [3, 2, 1]
-    );
-    let plain = &occurrences[1];
-    assert_eq!(
-        (plain.attempts, plain.wasted_ms, plain.any_failed_attempt),
-        (1, 0, false)
-    );
-    assert_eq!(
-        (plain.status, plain.duration_ms),
-        (AttemptStatus::Passed, Some(100))
-    );
-    let occurrence = &occurrences[2];
-    assert_eq!(
-        (occurrence.run_id, occurrence.branch.as_deref()),
-        (first.run_id, Some("main"))
-    );
-    assert_eq!(
-        (
-            occurrence.attempts,
-            occurrence.wasted_ms,
-            occurrence.any_failed_attempt
-        ),
-        (3, 100, true)
-    );
-    assert_eq!(
-        (occurrence.status, occurrence.duration_ms),
-        (AttemptStatus::Passed, Some(100))
-    );
-    assert_eq!(
-        (occurrence.suite.as_deref(), occurrence.tested_revision.as_deref()),
-        (Some("e2e"), Some("beef"))
-    );
-    assert_eq!(occurrence.commit_sha.as_deref(), Some("c0ffee"));
-    // The first of the two failed attempts has no duration.
-    assert_eq!(
-        occurrences
-            .iter()
-            .map(|occurrence| occurrence.lost_ms)
-            .collect::<Vec<_>>(),
-        [Some(0), Some(0), Some(100)]
-    );
-    let all = world.test_history("x", Days::Thirty);
-    assert_eq!(all.occurrences.len(), 4);
+    assert_eq!(history.occurrences[0].suite.as_deref(), Some("e2e"));
 }
 
 #[test]
@@ -529,7 +474,7 @@ fn the_errors_of_several_tests_are_those_of_their_last_failed_attempts() {
         .collect();
     let expected: Vec<_> = asked.iter().map(|(_, message)| *message).collect();
     assert_eq!(messages, expected);
-    let statements = crate::distribution::recorded_statements(|| {
+    let statements = crate::statements::recorded_statements(|| {
         world.store.last_errors(&world.project, &tests).unwrap();
     });
     assert_eq!(

@@ -29,37 +29,29 @@ pub(crate) use run::recordings;
 
 use crate::{
     clock,
-    cluster::{self, Running, with_settings},
+    cluster::{self, Running},
     dataset::{Dataset, DatasetProject, connect},
     number::small,
     shape::Shape,
-    step::step,
 };
 
 /// The data set of this shape in this folder: an existing one, or a new one.
-pub(crate) fn generate(
-    dir: &Path,
-    pg_bin: Option<&Path>,
-    shape: &Shape,
-    replace: bool,
-) -> anyhow::Result<Dataset> {
-    if !replace && let Some(former) = Dataset::load(dir)? {
+pub(crate) fn generate(dir: &Path, pg_bin: Option<&Path>, shape: &Shape) -> anyhow::Result<Dataset> {
+    if let Some(former) = Dataset::load(dir)? {
         if former.shape != *shape {
             bail!(
-                "{} holds a data set of another shape; give --replace, or another --data-dir",
+                "{} holds a data set of another shape; remove it, or give another --data-dir",
                 dir.display()
             );
         }
         return Ok(former);
     }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-    Dataset::forget(dir)?;
     let running = Running::start(dir, pg_bin)?;
     running.recreate()?;
     assay_repository::migrate(&running.url())?;
     let started = Instant::now();
     let mut data = fill(&running, shape)?;
-    step("vacuum and analyze");
     let mut connection = running.connection()?;
     connection.batch_execute("VACUUM (ANALYZE)")?;
     connection.batch_execute("CHECKPOINT")?;
@@ -74,7 +66,7 @@ fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
     let until = clock::now();
     let workers = thread::available_parallelism().map_or(1, Into::into);
     // A crash loses nothing: the data can be generated again.
-    let url = with_settings(&running.url(), &[("synchronous_commit", "off")]);
+    let url = format!("{}&options=-c%20synchronous_commit%3Doff", running.url());
     let database = connect(&url, u32::try_from(workers)?)?;
     let began = until.plus_ms(-days_ms(shape.days + 1.0));
     let organization = database.create_organization("Benchmark", Paid::Pro, began)?;
@@ -86,10 +78,9 @@ fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
         plans.push((entry.id, ProjectPlan::new(shape, index, until)));
     }
     let runs: u64 = plans.iter().map(|(_, plan)| count(plan.runs.len())).sum();
-    step(&format!("{runs} runs of {} projects", plans.len()));
+    eprintln!("assay-bench: {runs} runs of {} projects", plans.len());
     let stored = plans.par_iter().map(|(id, plan)| {
         let dataset_project = project(&database, *id, plan)?;
-        step(&format!("{} runs of a project are stored", dataset_project.runs));
         Ok(dataset_project)
     });
     let projects = stored.collect::<anyhow::Result<Vec<_>>>()?;

@@ -71,7 +71,6 @@ impl ProjectPlan {
     pub(crate) fn new(shape: &Shape, index: u32, until: Timestamp) -> Self {
         let role = match index {
             0 => Role::Large,
-            _ if shape.alike => Role::Large,
             1 if shape.storm_days > 0.0 => Role::Storm,
             _ => Role::Small,
         };

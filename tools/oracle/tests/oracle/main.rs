@@ -1,14 +1,12 @@
 //! The programs agree with the oracle: every field of every route, over the whole world.
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests end by panics")]
 
-mod topics;
-
 use assay_oracle::{
-    GeneratedWorld, analyze,
+    GeneratedWorld, analyze, badinput,
     checks::{self, ProjectChecks},
     comparison::Comparison,
     http::Client,
-    world::Plan,
+    oracle,
 };
 
 /// A project without any data of the other projects' tests and errors.
@@ -29,7 +27,7 @@ fn record_fingerprints(comparison: &mut Comparison, checks: &mut ProjectChecks<'
 #[test]
 fn projects() {
     GeneratedWorld::whole().check("projects", |comparison, world| {
-        for organization in world.organizations.iter().filter(|one| one.plan != Plan::Free) {
+        for organization in &world.organizations {
             let client = Client::new(world.stack.address(), &organization.key);
             checks::projects::projects(comparison, &client, organization);
         }
@@ -130,5 +128,16 @@ fn verdicts_and_the_flaky_list() {
                 checks::refused(comparison, &path, &empty.client.get(&path), 404, "test_not_found");
             }
         });
+    });
+}
+
+#[test]
+fn bad_input() {
+    GeneratedWorld::whole().check("bad input", |comparison, world| {
+        let organization = &world.organizations[0];
+        let mut checks = world.project_checks(organization, &organization.projects[0]);
+        let run = oracle::visible(checks.project, organization.plan, world.now)[0].clone();
+        checks::run_detail::run_detail(comparison, &mut checks, &run);
+        badinput::bad_input(comparison, &checks, &run);
     });
 }

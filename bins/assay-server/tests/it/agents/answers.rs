@@ -1,9 +1,9 @@
 //! The tools' answers: the data of the read API, within the budget, for the key's organization only.
 
-use assay_testkit::text;
+use assay_testkit::{assert_contains, text};
 use serde_json::{Value, json};
 
-use super::Agents;
+use super::{Agents, cases};
 use crate::failures;
 
 #[test]
@@ -56,13 +56,10 @@ fn tools_return_the_values_of_the_read_api() {
     let prompt = text(&shown["copyPrompt"]);
     let judged = agents.answer("explain_failures", json!({"run": failure["run"]}));
     assert!(prompt.contains("expected 3, got 4"));
-    assert!(prompt.contains("Commit: `abcd0010`"), "{prompt}");
-    assert!(prompt.contains(" run(s) of 14 days`\nBecause: `"), "{prompt}");
-    assert!(prompt.contains(&text(&judged["failures"][0]["why"])), "{prompt}");
-    assert!(
-        prompt.contains("Same error: `2 other failures of this test"),
-        "{prompt}"
-    );
+    assert_contains(&prompt, "Commit: `abcd0010`");
+    assert_contains(&prompt, " run(s) of 14 days`\nBecause: `");
+    assert_contains(&prompt, &text(&judged["failures"][0]["why"]));
+    assert_contains(&prompt, "Same error: `2 other failures of this test");
     let runs = agents.answer("list_runs", json!({"branch": "main", "status": "failed"}));
     assert_eq!(runs["total"], 3);
     assert_eq!(runs["runs"][0]["commit"], "abcd0010");
@@ -171,73 +168,11 @@ fn every_candidate_for_a_file_selects_its_test() {
 #[test]
 fn wrong_calls_get_an_error_with_advice() {
     let agents = Agents::new();
-    for (tool, arguments, expected) in [
-        (
-            "list_flaky",
-            json!({"projct": "web"}),
-            "Did you mean \"project\"?",
-        ),
-        (
-            "list_flaky",
-            json!({"project": "other"}),
-            "There is no such project. Did you mean \"web\"?",
-        ),
-        (
-            "list_flaky",
-            json!({"maxBytes": 10}),
-            "`maxBytes` must be a whole number from 1000 to 32000.",
-        ),
-        ("list_errors", json!({"days": 8}), "`days` must be 7, 30 or 90"),
-        ("explain_test", json!({}), "`test` is missing."),
-        (
-            "explain_test",
-            json!({"test": "cart > "}),
-            "2 tests have a name that contains \"cart > \". Did you mean \"cart > adds\"",
-        ),
-        (
-            "explain_failures",
-            json!({}),
-            "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
-        ),
-        (
-            "explain_failures",
-            json!({"commit": "abcd", "branch": "main"}),
-            "Name one of `run`, `commit`, `pullRequest` and `branch`",
-        ),
-        (
-            "explain_failures",
-            json!({"failures": [{"test": "x", "mesage": "y"}]}),
-            "There is no argument \"mesage\". Did you mean \"message\"?",
-        ),
-        ("explain_failures", json!({"failures": []}), "`failures` is empty"),
-        (
-            "explain_test",
-            json!({"test": "nothing"}),
-            "has a name that contains \"nothing\"",
-        ),
-        (
-            "show_failure",
-            json!({"run": "812", "test": "x"}),
-            "There is no run 812 in this project. Call: ",
-        ),
-        (
-            "explain_test",
-            json!({"test": "cart > pasy"}),
-            "Did you mean \"cart > pays\", \"cart > adds\"?",
-        ),
-        (
-            "list_errors",
-            json!({"project": "web", "fingerprint": "0"}),
-            "Call: {\"tool\":\"list_errors\",\"arguments\":{\"project\":\"web\"}}",
-        ),
-        (
-            "explain_failures",
-            json!({"project": "web", "commit": "feedbeef"}),
-            "Call: {\"tool\":\"list_runs\",\"arguments\":{\"project\":\"web\"}}",
-        ),
-    ] {
-        let (failed, text) = agents.call(tool, arguments);
-        assert!(failed && text.contains(expected), "{tool}: {text}");
+    for call in cases("wrong") {
+        let (tool, expected) = (text(&call[0]), text(&call[2]));
+        let arguments = call[1].clone();
+        let (failed, answer) = agents.call(&tool, arguments);
+        assert!(failed && answer.contains(&expected), "{tool}: {answer}");
     }
     let run = text(&agents.answer("list_runs", json!({"status": "failed"}))["runs"][0]["run"]);
     for (arguments, expected) in [

@@ -14,7 +14,7 @@ use assay_cli_local::{
     offline,
     sources::values,
 };
-use assay_cli_remote::history::{self, NoReport, PastReport};
+use assay_cli_remote::history::{self, NoReport, PastReport, PastRun};
 use assay_cli_terminal::{
     output,
     progress::{self, Unit},
@@ -26,7 +26,7 @@ use serde::Serialize;
 use self::{
     counts::Counts,
     sending::{Sender, ServerTarget},
-    source::{Run, Source, SourceFlags},
+    source::{Source, SourceFlags},
 };
 use crate::{clock, global::Global};
 
@@ -97,7 +97,7 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
         args.days
     );
     if args.plan {
-        plan::run(global, &source, &args.source, runs, now)?;
+        plan::run(global, &source, &args.source, &runs, now)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stable_branch = match &args.stable_branch {
@@ -121,7 +121,7 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
     };
     let length = u64::try_from(runs.len())?;
     let bar = progress::bar(global.json, "reading", length, Unit::Items("runs"));
-    for run in runs {
+    for run in &runs {
         backfill.run(run)?;
         bar.inc(1);
     }
@@ -157,7 +157,7 @@ struct Summary {
 }
 
 impl Backfill<'_> {
-    fn run(&mut self, run: Run) -> anyhow::Result<()> {
+    fn run(&mut self, run: &PastRun) -> anyhow::Result<()> {
         self.counts.runs += 1;
         let mut has_report = false;
         for report in self.source.reports(self.global, run)? {

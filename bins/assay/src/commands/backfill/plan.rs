@@ -1,10 +1,11 @@
 //! `assay backfill --plan`: what would be read.
 
-use assay_cli_terminal::{output, progress};
+use assay_cli_remote::history::PastRun;
+use assay_cli_terminal::{output, progress, when};
 use assay_domain::timestamp::Timestamp;
 use serde::Serialize;
 
-use super::source::{Run, Source, SourceFlags};
+use super::source::{Source, SourceFlags};
 use crate::global::Global;
 
 /// What would be read.
@@ -29,14 +30,14 @@ pub(super) fn run(
     global: &Global,
     source: &Source,
     flags: &SourceFlags,
-    runs: Vec<Run>,
+    runs: &[PastRun],
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let mut plan = Plan {
         source: source.name(),
         runs: u64::try_from(runs.len())?,
-        first_run: runs.iter().map(Run::started_at).min(),
-        last_run: runs.iter().map(Run::started_at).max(),
+        first_run: runs.iter().map(|run| run.started_at).min(),
+        last_run: runs.iter().map(|run| run.started_at).max(),
         ..Plan::default()
     };
     let unit = progress::Unit::Items("runs");
@@ -67,8 +68,7 @@ pub(super) fn run(
 
 impl Plan {
     fn in_words(&self) -> String {
-        let day = |at: Option<Timestamp>| at.map(|at| at.to_string().chars().take(10).collect::<String>());
-        let day = |at| day(at).unwrap_or_default();
+        let day = |at: Option<Timestamp>| at.map(when::day).unwrap_or_default();
         let (first, last) = (day(self.first_run), day(self.last_run));
         let runs = output::count(self.runs, "run");
         let mut lines = vec![

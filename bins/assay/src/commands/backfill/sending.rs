@@ -13,7 +13,7 @@ use assay_cli_remote::{
     history::{JobReport, PastReport},
     server::{
         address::MissingSetting,
-        body::{Body, Facts, Field},
+        body::{Body, Fields},
         ingest::{Server, UploadError},
         sending::send_body,
     },
@@ -69,7 +69,7 @@ pub(super) struct Sender {
 
 struct Sent {
     id: String,
-    fields: Vec<Field>,
+    fields: Fields,
     files: Vec<SourceFile>,
 }
 
@@ -122,27 +122,14 @@ impl Sender {
         report: &mut JobReport,
         counts: &mut Counts,
     ) -> anyhow::Result<()> {
-        let facts = Facts {
-            flags: &report.flags,
-            format: None,
-            root: report.root.as_deref(),
-            ci: &past.ci,
-            known_files: None,
-            rerun: None,
-            owners: None,
-            renames: None,
-            project: self.named_project.as_deref(),
-            retries_as_attempts: false,
-            skip_cached: false,
-            dry_run: false,
-            failures: false,
-            // The machines of CI services are at UTC.
-            utc_offset_minutes: None,
-        };
+        // The machines of CI services are at UTC, so there is no offset.
+        let mut fields = Fields::of(&report.flags, &past.ci);
+        fields.add(UploadField::Root, report.root.as_ref());
+        fields.add(UploadField::Project, self.named_project.as_ref());
         let id = &past.id;
         let sent = Sent {
             id: id.clone(),
-            fields: facts.fields().0,
+            fields,
             files: std::mem::take(&mut report.files),
         };
         match self.upload(&sent, "later")? {
@@ -156,11 +143,11 @@ impl Sender {
                 }
             }
             // The job itself sent it, more than a day ago.
-            Err(error) if error.code() == Some("run_closed") => {
+            Err(error) if error.code() == "run_closed" => {
                 counts.unchanged += 1;
                 self.state.add(id)?;
             }
-            Err(error) if error.is_the_reports_fault() && error.code() != Some("invalid_parameter") => {
+            Err(error) if error.is_the_reports_fault() && error.code() != "invalid_parameter" => {
                 counts.refused(&format!("{id}: {error}"));
             }
             Err(error) => return Err(self.interrupted(error)),
@@ -180,8 +167,8 @@ impl Sender {
 
     fn upload(&self, sent: &Sent, judgement: &str) -> anyhow::Result<Result<Value, UploadError>> {
         let mut fields = sent.fields.clone();
-        fields.push((UploadField::Judgement, judgement.to_owned()));
-        let body = Body::new(&fields, &sent.files)?;
+        fields.add(UploadField::Judgement, Some(judgement));
+        let body = Body::new(&fields.0, &sent.files)?;
         let mut backoff = Backoff::new(self.retry_for);
         Ok(send_body(self.progress, &self.server, &body, &mut backoff).map_err(|not_sent| not_sent.error))
     }

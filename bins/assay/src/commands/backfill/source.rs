@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -10,14 +10,14 @@ use anyhow::Context as _;
 use assay_cli_local::{
     history::{
         archive,
-        tree::{self, PathPattern, PathValues},
+        tree::{self, PathPattern},
     },
     sources::files::may_be_report,
 };
 use assay_cli_remote::{
     history::{
         BUILDKITE, CIRCLECI, GITHUB, GITLAB, HostError, JENKINS, PastFile, PastReport, PastRun, Project,
-        Requests, Retries, Service,
+        Requests, Retries, Service, Values,
     },
     server::address::Address,
 };
@@ -80,22 +80,6 @@ pub(super) enum Source {
     Tree(PathBuf, PathPattern),
 }
 
-/// A run.
-pub(super) enum Run {
-    OfService(PastRun),
-    /// Its report, and the time at which the first file was written.
-    OfTree(Box<PastReport>, Timestamp),
-}
-
-impl Run {
-    pub(super) const fn started_at(&self) -> Timestamp {
-        match self {
-            Self::OfService(run) => run.started_at,
-            Self::OfTree(_, at) => *at,
-        }
-    }
-}
-
 impl Source {
     /// The source that the flags name, with the token of the environment.
     pub(super) fn of(
@@ -148,13 +132,6 @@ impl Source {
         Ok(Self::Service(Box::new(project)))
     }
 
-    fn project(&self) -> Option<&Project> {
-        match self {
-            Self::Service(project) => Some(project),
-            Self::Tree(..) => None,
-        }
-    }
-
     /// Its name in messages and in the state.
     pub(super) fn name(&self) -> String {
         match self {
@@ -165,52 +142,56 @@ impl Source {
 
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
-        self.project().map_or(0, Project::requests)
+        match self {
+            Self::Service(project) => project.requests(),
+            Self::Tree(..) => 0,
+        }
     }
 
     /// The branch that releases are made from, if the service knows it.
-    pub(super) fn stable_branch(&self) -> anyhow::Result<Option<String>> {
-        let named = self.project().map(Project::stable_branch).transpose()?;
-        Ok(named.flatten())
+    pub(super) fn stable_branch(&self) -> Result<Option<String>, HostError> {
+        match self {
+            Self::Service(project) => project.stable_branch(),
+            Self::Tree(..) => Ok(None),
+        }
     }
 
     /// The runs since a moment, oldest first.
-    pub(super) fn runs(&self, global: &Global, since: Timestamp, now: Timestamp) -> anyhow::Result<Vec<Run>> {
-        let (folder, pattern) = match self {
-            Self::Service(project) => {
-                let runs = project.runs(since, now)?.into_iter();
-                return Ok(runs.map(Run::OfService).collect());
+    pub(super) fn runs(
+        &self,
+        global: &Global,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> anyhow::Result<Vec<PastRun>> {
+        match self {
+            Self::Service(project) => Ok(project.runs(since, now)?),
+            Self::Tree(folder, pattern) => {
+                let (runs, others) = tree::runs(global.progress(), folder, pattern)?;
+                if others > 0 {
+                    let note = format!("skipped {others} files whose paths do not match the pattern");
+                    global.progress().note(&note);
+                }
+                let runs = runs
+                    .into_iter()
+                    .map(|(values, files)| run_of_tree(values, &files, now));
+                Ok(runs.filter(|run| run.started_at >= since).collect())
             }
-            Self::Tree(folder, pattern) => (folder, pattern),
-        };
-        let (runs, others) = tree::runs(global.progress(), folder, pattern)?;
-        if others > 0 {
-            let note = format!("skipped {others} files whose paths do not match the pattern");
-            global.progress().note(&note);
         }
-        let runs = runs.into_iter().map(|(values, files)| {
-            let modified = |file: &PathBuf| file.metadata().ok()?.modified().ok();
-            let first = files.iter().filter_map(modified).min();
-            let first = first.map_or(now, |at| time::OffsetDateTime::from(at).into());
-            Run::OfTree(Box::new(report_of_tree(&values, &files, first)), first)
-        });
-        Ok(runs.filter(|run| run.started_at() >= since).collect())
     }
 
     /// What the jobs of a run may have reported.
-    pub(super) fn reports(&self, global: &Global, run: Run) -> anyhow::Result<Vec<PastReport>> {
-        match (self, run) {
-            (Self::Service(project), Run::OfService(run)) => match project.reports(&run) {
-                Err(error) if error.is_of_one_file() => {
-                    global
-                        .progress()
-                        .note(&format!("skipped the run {}: {error}", run.id));
-                    Ok(Vec::new())
-                }
-                reports => Ok(reports?),
-            },
-            (_, Run::OfTree(report, _)) => Ok(vec![*report]),
-            (Self::Tree(..), Run::OfService(_)) => Ok(Vec::new()),
+    pub(super) fn reports(&self, global: &Global, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
+        let reports = match self {
+            Self::Service(project) => project.reports(run),
+            Self::Tree(..) => return Ok(vec![report_of_tree(run)]),
+        };
+        match reports {
+            Err(error) if error.is_of_one_file() => {
+                let note = format!("skipped the run {}: {error}", run.id);
+                global.progress().note(&note);
+                Ok(Vec::new())
+            }
+            reports => reports,
         }
     }
 
@@ -250,7 +231,7 @@ impl Source {
             }
             reports.extend(found);
         }
-        if let (true, Some(cases), Some(project)) = (reports.is_empty(), &past.cases, self.project()) {
+        if let (true, Some(cases), Self::Service(project)) = (reports.is_empty(), &past.cases, self) {
             match project.results(cases) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
@@ -300,21 +281,31 @@ fn unpack(opened: File, file: &PastFile, counts: &mut Counts) -> Vec<SourceFile>
     }
 }
 
-/// The report of a run whose files have paths with these values.
-fn report_of_tree(values: &PathValues, files: &[PathBuf], first: Timestamp) -> PastReport {
-    let value = |name: &str| values.get(name).cloned();
-    let named: Vec<_> = values
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    let file = |path: &PathBuf| PastFile {
-        name: shown_path(path),
-        url: path.to_string_lossy().into_owned(),
-        bytes: path.metadata().ok().map(|file| file.len()),
+/// A run whose files have paths with these values. It started when the first of them was written.
+fn run_of_tree(values: Values, files: &[PathBuf], now: Timestamp) -> PastRun {
+    let named = values.iter().map(|(name, value)| format!("{name}={value}"));
+    let modified = |file: &PathBuf| file.metadata().ok()?.modified().ok();
+    let first = files.iter().filter_map(modified).min();
+    let file = |path: &PathBuf| Values::from([("path", path.to_string_lossy().into_owned())]);
+    PastRun {
+        id: named.collect::<Vec<_>>().join(" "),
+        started_at: first.map_or(now, |at| time::OffsetDateTime::from(at).into()),
+        parts: files.iter().map(file).collect(),
+        values,
+    }
+}
+
+/// The report of such a run.
+fn report_of_tree(run: &PastRun) -> PastReport {
+    let value = |name: &str| run.values.get(name).cloned();
+    let file = |path: &String| PastFile {
+        name: shown_path(Path::new(path)),
+        bytes: Path::new(path).metadata().ok().map(|file| file.len()),
+        url: path.clone(),
         ..PastFile::default()
     };
     PastReport {
-        id: named.join(" "),
+        id: run.id.clone(),
         ci: CiContext {
             attempt: value("attempt").and_then(|attempt| attempt.parse().ok()),
             job: value("job"),
@@ -330,8 +321,8 @@ fn report_of_tree(values: &PathValues, files: &[PathBuf], first: Timestamp) -> P
             },
             ..Flags::default()
         },
-        modified_at: Some(first),
-        files: files.iter().map(file).collect(),
+        modified_at: Some(run.started_at),
+        files: run.parts.iter().flat_map(Values::values).map(file).collect(),
         ..PastReport::default()
     }
 }

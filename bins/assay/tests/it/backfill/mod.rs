@@ -15,7 +15,7 @@ use std::{
 };
 
 use assay_domain::timestamp::Timestamp;
-use assay_testkit::{Cli, ServedWorld, stderr_text, text};
+use assay_testkit::{Cli, ServedWorld, assert_contains, stderr_text, text};
 use serde_json::Value;
 
 use self::host::{GitHubRun, Host, Leg, github, status, zipped};
@@ -356,17 +356,14 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     killed.wait().unwrap();
     releases.store(true, Ordering::SeqCst);
     let shown = succeeded(sending(&key, &arguments));
-    assert!(
-        shown.contains("Of 12 runs, 12 have reports; reports: 6 stored, 1 there already, 5 sent earlier."),
-        "{shown}"
+    assert_contains(
+        &shown,
+        "Of 12 runs, 12 have reports; reports: 6 stored, 1 there already, 5 sent earlier.",
     );
     // Nothing is read again but the report whose judgement was due.
     assert_eq!((archives.count("/blob/5?"), archives.count("/blob/6?")), (1, 2));
     let again = succeeded(sending(&key, &arguments));
-    assert!(
-        again.contains("Of 12 runs, 12 have reports; reports: 12 sent earlier."),
-        "{again}"
-    );
+    assert_contains(&again, "Of 12 runs, 12 have reports; reports: 12 sent earlier.");
 
     let read_key = text(
         &world

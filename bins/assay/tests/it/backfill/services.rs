@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, assert_contains};
 use serde_json::json;
 
 use super::{
@@ -260,10 +260,7 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
     let mut run = Cli::new("").command(&flags);
     run.current_dir(folder.path());
     let shown = succeeded(run);
-    assert!(
-        shown.contains("skipped 1 files whose paths do not match the pattern"),
-        "{shown}"
-    );
+    assert_contains(&shown, "skipped 1 files whose paths do not match the pattern");
     assert_eq!(
         rows(&folder),
         [

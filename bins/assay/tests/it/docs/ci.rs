@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
-use assay_testkit::stderr_text;
+use assay_testkit::{assert_contains, stderr_text};
 use serde_json::Value;
 
 use super::{blocks, root};
@@ -605,11 +605,8 @@ fn without_an_address_the_action_installs_the_pinned_release_or_compiles_its_sou
         .output()
         .unwrap();
     let text = String::from_utf8(pinned.stdout).unwrap();
-    assert!(
-        text.contains("manylinux_2_17_x86_64.whl ; sys_platform == \"linux\" and"),
-        "{text}"
-    );
-    assert!(text.contains(" --hash=sha256:e3b0c44298fc1c14"), "{text}");
+    assert_contains(&text, "manylinux_2_17_x86_64.whl ; sys_platform == \"linux\" and");
+    assert_contains(&text, " --hash=sha256:e3b0c44298fc1c14");
     fs::create_dir(action.path().join("packaging")).unwrap();
     for (release, installed) in [
         (text.as_str(), "--require-hashes --requirement "),
@@ -625,7 +622,7 @@ fn without_an_address_the_action_installs_the_pinned_release_or_compiles_its_sou
         let output = run_action(&job, &inputs);
         assert!(output.status.success(), "{}", stderr_text(&output));
         let arguments = fs::read_to_string(job.folder.path().join("installed")).unwrap();
-        assert!(arguments.contains(installed), "{arguments}");
+        assert_contains(&arguments, installed);
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_testkit::stderr_text;
+use assay_testkit::{assert_contains, stderr_text};
 
 use super::{
     ci::{SERVICES, Variables},
@@ -279,9 +279,5 @@ fn every_recipe_of_the_gate_excuses_a_flake_and_no_breakage() {
     };
     let output = act(&changed, &cases(FLAKE), &[]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
-    assert!(
-        stderr_text(&output).contains("its file is part of the change"),
-        "{}",
-        stderr_text(&output)
-    );
+    assert_contains(&stderr_text(&output), "its file is part of the change");
 }

@@ -1,5 +1,6 @@
 //! The two commands of the README need no other set-up.
 
+use assay_testkit::assert_contains;
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
@@ -41,7 +42,7 @@ fn the_tests_command_installs_what_is_missing() {
     assert!(output.status.success(), "{output:?}");
     for package in ["postgresql", "redis-server"] {
         let call = format!("apt-get install -y -qq --no-install-recommends {package}\n");
-        assert!(calls.contains(&call), "{calls}");
+        assert_contains(&calls, &call);
     }
 }
 
@@ -51,7 +52,7 @@ fn the_tests_command_prints_what_to_install_where_it_cannot() {
     let (output, _) = set_up(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("postgresql redis-server"), "{stderr}");
+    assert_contains(&stderr, "postgresql redis-server");
 }
 
 #[test]

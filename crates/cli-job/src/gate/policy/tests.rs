@@ -50,7 +50,7 @@ fn assay_action(mine: f64) -> Action {
 }
 
 fn outcome(failures: Vec<JudgedFailure>, rules: &Rules) -> GateOutcome {
-    decide(&run(failures), rules, None).outcome
+    decide(&run(failures), rules).outcome
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_flake_is_excused_and_a_breakage_is_not() {
 #[test]
 fn some_failures_are_never_excused() {
     let refused = |failure: JudgedFailure, rules: &Rules| {
-        let decision = decide(&run(vec![failure]), rules, None);
+        let decision = decide(&run(vec![failure]), rules);
         assert_eq!(decision.outcome.passes(), decision.failed[0].1.is_none());
         decision.failed[0].1
     };
@@ -166,58 +166,42 @@ fn some_failures_are_never_excused() {
 
 #[test]
 fn an_unsound_run_does_not_pass() {
-    let status = |code, means_failed_tests| {
-        Some(CommandStatus {
-            code,
-            means_failed_tests,
-        })
-    };
     let flaky = || run(vec![flake()]);
-    let outcome = |run: &JudgedRun, command| decide(run, &rules(), command).outcome;
-    assert_eq!(outcome(&flaky(), status(1, true)), GateOutcome::Excused);
-    assert_eq!(outcome(&flaky(), status(137, false)), GateOutcome::Blocked);
-    // The command failed, and no test did.
-    assert_eq!(outcome(&run(vec![]), status(1, true)), GateOutcome::Blocked);
-    assert_eq!(outcome(&run(vec![]), status(0, false)), GateOutcome::Clean);
+    let outcome = |run: &JudgedRun| decide(run, &rules()).outcome;
+    assert_eq!(outcome(&flaky()), GateOutcome::Excused);
+    assert_eq!(outcome(&run(vec![])), GateOutcome::Clean);
     let cut = JudgedRun {
         incomplete: Some("a test was interrupted".to_owned()),
         ..flaky()
     };
-    assert_eq!(outcome(&cut, None), GateOutcome::Blocked);
+    assert_eq!(outcome(&cut), GateOutcome::Blocked);
     assert_eq!(
-        outcome(
-            &JudgedRun {
-                tests: 0,
-                ..run(vec![])
-            },
-            None
-        ),
+        outcome(&JudgedRun {
+            tests: 0,
+            ..run(vec![])
+        }),
         GateOutcome::Blocked
     );
     assert_eq!(
-        outcome(
-            &JudgedRun {
-                total: 300,
-                ..flaky()
-            },
-            None
-        ),
+        outcome(&JudgedRun {
+            total: 300,
+            ..flaky()
+        }),
         GateOutcome::Blocked
     );
     let lacking = JudgedRun {
         lacking: Some("3 tests are no longer reported".to_owned()),
         ..run(vec![])
     };
-    assert_eq!(outcome(&lacking, None), GateOutcome::Blocked);
+    assert_eq!(outcome(&lacking), GateOutcome::Blocked);
     let six = run(vec![JudgedFailure { mine: 0.0, ..flake() }; 6]);
-    assert_eq!(outcome(&six, None), GateOutcome::Blocked);
+    assert_eq!(outcome(&six), GateOutcome::Blocked);
     let decision = decide(
         &six,
         &Rules {
             most_excused: 6,
             ..rules()
         },
-        None,
     );
     assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 6));
 }
@@ -237,17 +221,14 @@ fn a_mass_failure_that_reruns_cleared_counts_once() {
             ..run(vec![failure; 30])
         }
     };
-    let decision = decide(&thirty(true), &rules(), None);
+    let decision = decide(&thirty(true), &rules());
     assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 30));
     let none_excused = Rules {
         most_excused: 0,
         ..rules()
     };
-    assert_eq!(
-        decide(&thirty(true), &none_excused, None).outcome,
-        GateOutcome::Blocked
-    );
-    let not_cleared = decide(&thirty(false), &rules(), None);
+    assert_eq!(decide(&thirty(true), &none_excused).outcome, GateOutcome::Blocked);
+    let not_cleared = decide(&thirty(false), &rules());
     assert_eq!(not_cleared.outcome, GateOutcome::Blocked);
     assert_eq!(not_cleared.failed[0].1, Some(Refusal::Crowd));
 }
@@ -334,7 +315,7 @@ fn an_excuse_with_a_date_says_who_gave_it_and_leaves_the_other_failures_to_the_r
         excuses: vec![excuse()],
         ..rules()
     };
-    let decision = decide(&run(vec![possible.clone(), flake()]), &rules, None);
+    let decision = decide(&run(vec![possible.clone(), flake()]), &rules);
     assert_eq!(decision.outcome, GateOutcome::Excused);
     assert_eq!(
         decision.failed[0].0.explanation,
@@ -345,7 +326,7 @@ fn an_excuse_with_a_date_says_who_gave_it_and_leaves_the_other_failures_to_the_r
         ..possible.clone()
     };
     assert_eq!(
-        decide(&run(vec![possible.clone(), other]), &rules, None).outcome,
+        decide(&run(vec![possible.clone(), other]), &rules).outcome,
         GateOutcome::Rerun
     );
     // The rules of the job precede the file of the sources.
@@ -353,5 +334,34 @@ fn an_excuse_with_a_date_says_who_gave_it_and_leaves_the_other_failures_to_the_r
         never: vec![Pattern::new("cart*").unwrap()],
         ..rules
     };
-    assert!(!decide(&run(vec![possible]), &never, None).outcome.passes());
+    assert!(!decide(&run(vec![possible]), &never).outcome.passes());
+}
+
+#[test]
+fn a_change_touches_a_test_without_a_file_by_the_name_of_its_module_or_class() {
+    let changed = |file: &str| HashSet::from([file.to_owned()]);
+    for (file, name, touched) in [
+        ("tests/test_cart.py", "tests.test_cart > test_pays", true),
+        ("tests/test_cart.py", "tests.test_cart.TestCart > pays", true),
+        ("tests/test_cart.py", "tests.test_carts > pays", false),
+        (
+            "src/test/java/org/shop/CartTest.java",
+            "org.shop.CartTest > pays",
+            true,
+        ),
+        (
+            "src/test/java/org/shop/CartTest.java",
+            "org.shop.OrderTest > pays",
+            false,
+        ),
+        ("lib/cart.py", "cart > pays", false),
+        ("test_cart.py", "test_cart > pays", true),
+    ] {
+        assert_eq!(touches_test(&changed(file), name, None), touched, "{file} {name}");
+    }
+    assert!(!touches_test(
+        &changed("tests/test_cart.py"),
+        "tests.test_cart > a",
+        Some("b.py")
+    ));
 }

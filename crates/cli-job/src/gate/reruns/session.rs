@@ -9,7 +9,7 @@ use assay_flakiness::plan::reruns::RerunKind;
 use super::{Bounds, Reruns, Round};
 use crate::gate::{
     judged::JudgedRun,
-    policy::{self, CommandStatus, Decision, Rules},
+    policy::{self, Decision, Rules},
     selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed},
 };
 
@@ -18,7 +18,6 @@ use crate::gate::{
 pub struct Session<'a> {
     selector: &'a Selector,
     rules: &'a Rules,
-    status: CommandStatus,
     reruns: Reruns,
     /// The seconds of a start of the runner.
     startup_s: f64,
@@ -30,18 +29,17 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// The reruns of a run that was judged first, whose command took this long and ended with this status.
+    /// The reruns of a run that was judged first, whose command took this long.
     pub fn new(
         selector: &'a Selector,
         rules: &'a Rules,
         judged: JudgedRun,
-        (status, took): (CommandStatus, Duration),
+        took: Duration,
         budget: Duration,
     ) -> Self {
         Self {
             selector,
             rules,
-            status,
             reruns: Reruns::new(judged, selector.process(), |test, kind| {
                 selector.seconds(test, kind)
             }),
@@ -143,7 +141,7 @@ impl<'a> Session<'a> {
     }
 
     fn decision(&self) -> Decision {
-        let mut decision = policy::decide(&self.reruns.judged(), self.rules, Some(self.status));
+        let mut decision = policy::decide(&self.reruns.judged(), self.rules);
         decision.reran = self.reruns.summary(self.budget.spent_s());
         decision
     }

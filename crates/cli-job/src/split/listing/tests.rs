@@ -72,113 +72,23 @@ fn each_line_is_a_unit_or_a_message_of_its_runner_or_refused_with_its_number() {
         }
         Err(error) => error.to_string(),
     };
-    for (runner, list, right) in [
-        (
-            Runner::Jest,
-            "/w/my tests/b.test.js\nC:\\w\\c d.test.tsx\n",
-            "/w/my tests/b.test.js|C:\\w\\c d.test.tsx",
-        ),
-        (Runner::Jest, "my tests/b.test.js\n\n", "my tests/b.test.js"),
-        (
-            Runner::Jest,
-            "/w/a.test.js\nloaded 3 variables\n",
-            "line 2 of the list, \"loaded 3 variables\", is neither",
-        ),
-        (
-            Runner::Jest,
-            "--globalSetup=x.js\n",
-            "line 1 of the list, \"--globalSetup=x.js\", begins with",
-        ),
-        (
-            Runner::Vitest,
-            "[web] a b/x.test.ts\n[api] c/[id].test.ts\n[id]/y.test.ts\n",
-            "a b/x.test.ts|c/[id].test.ts|[id]/y.test.ts",
-        ),
-        (
-            Runner::Go,
-            "go: downloading example.com/tool v1.2.3\nexample.com/a\n",
-            "example.com/a",
-        ),
-        (
-            Runner::Go,
-            "example.com/a b\n",
-            "line 1 of the list, \"example.com/a b\", is no package",
-        ),
-        (
-            Runner::Go,
-            "-exec=/tmp/x\n",
-            "line 1 of the list, \"-exec=/tmp/x\", begins with",
-        ),
-        (
-            Runner::Pytest,
-            "my tests/test_a.py::test_a[a b]\n\n=== warnings summary ===\ntest_a.py::x: 2 warnings\n-- Docs\n1 test collected in 0.01s\n",
-            "my tests/test_a.py::test_a[a b]",
-        ),
-        (
-            Runner::Pytest,
-            "a.py::test_a\n=== ERRORS ===\n",
-            "line 2 of the list, \"=== ERRORS ===\", is the heading of an error",
-        ),
-        (
-            Runner::Pytest,
-            "a.py::test_a\n1 test collected, 1 error in 0.1s\n",
-            "line 2 of the list, \"1 test collected, 1 error in 0.1s\", says that pytest",
-        ),
-        (
-            Runner::Pytest,
-            "@evil.py::test_a\n",
-            "line 1 of the list, \"@evil.py::test_a\", begins with",
-        ),
-        (
-            Runner::Nextest,
-            "a::b:\n    pages/it's [1], (2).md\n    skips (skipped)\n",
-            "a::b pages/it's [1], (2).md",
-        ),
-        (
-            Runner::Nextest,
-            "    adds\n",
-            "line 1 of the list, \"adds\", is a test without",
-        ),
-        (
-            Runner::Nextest,
-            "a:\n    x > y\n",
-            "line 2 of the list, \"x > y\", has a test that a filter",
-        ),
-        (
-            Runner::Playwright,
-            "Listing tests:\n  a.spec.ts:1:2 › x\nTotal: 1 test in 1 file\n",
-            "a.spec.ts › x",
-        ),
-        (
-            Runner::Playwright,
-            "  a.spec.ts:1:2 › x \n",
-            "line 1 of the list, \"a.spec.ts:1:2 › x\", has a title",
-        ),
-        (
-            Runner::Playwright,
-            "Error: no such file\n",
-            "line 1 of the list, \"Error: no such file\", is neither",
-        ),
-        (
-            Runner::Surefire,
-            "a b/src/test/groovy/org/a/MenuSpec.groovy\nsrc\\integrationTest\\kotlin\\PayIT.kt\norg.a.B$C\n",
-            "org.a.MenuSpec|PayIT|org.a.B$C",
-        ),
-        (
-            Runner::Surefire,
-            "test/org/a/CartTest.java\n",
-            "line 1 of the list, \"test/org/a/CartTest.java\", has no source root",
-        ),
-        (
-            Runner::Surefire,
-            "find: no such folder\n",
-            "line 1 of the list, \"find: no such folder\", is neither",
-        ),
-    ] {
+    let cases: Vec<[String; 3]> =
+        serde_json::from_str(include_str!("../../../../../testdata/lists.json")).unwrap();
+    for [runner, list, right] in &cases {
+        let runner = match runner.as_str() {
+            "go" => Runner::Go,
+            "jest" => Runner::Jest,
+            "nextest" => Runner::Nextest,
+            "playwright" => Runner::Playwright,
+            "pytest" => Runner::Pytest,
+            "surefire" => Runner::Surefire,
+            "vitest" => Runner::Vitest,
+            other => panic!("{other} is no runner"),
+        };
         let parsed = parsed(runner, list);
         match right.starts_with("line ") {
             true => assert!(parsed.starts_with(right), "{parsed}"),
-            false => assert_eq!(parsed, right),
+            false => assert_eq!(&parsed, right),
         }
     }
 }

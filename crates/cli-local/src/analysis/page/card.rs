@@ -16,6 +16,7 @@ use assay_markup::{
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
+use crate::analysis::interner::Interner;
 use crate::analysis::verdicts::{Analysis, AnalyzedTest, ErrorCount, RunBar};
 
 /// Most runs in a row's strip.
@@ -41,38 +42,14 @@ pub(super) enum Detail {
     Short,
 }
 
-/// Numbers of the texts for the rows' filters, in the order of their first use.
-#[derive(Debug, Default)]
-pub(super) struct Texts {
-    numbers: HashMap<String, usize>,
-    texts: Vec<String>,
-}
-
-impl Texts {
-    fn number(&mut self, text: &str) -> usize {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        let number = self.texts.len();
-        self.numbers.insert(text.to_owned(), number);
-        self.texts.push(text.to_owned());
-        number
-    }
-
-    /// The texts in the order of their numbers.
-    pub(super) fn list(&self) -> &[String] {
-        &self.texts
-    }
-}
-
 /// The filter texts, collected while the rows are written.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
-    pub(super) files: Texts,
-    pub(super) branches: Texts,
-    pub(super) variants: Texts,
+    pub(super) files: Interner<String>,
+    pub(super) branches: Interner<String>,
+    pub(super) variants: Interner<String>,
     /// Fingerprint and title of each signature, separated by a space.
-    pub(super) signatures: Texts,
+    pub(super) signatures: Interner<String>,
 }
 
 /// Writes the rows of the page.
@@ -105,7 +82,7 @@ impl Rows<'_> {
         html! {
             li.row.(status) data-s=(status) data-lost=[figures.time_lost_ms] data-score=(format!("{:.4}", figures.flake_score))
                 data-rate=[figures.failure_rate.map(|rate| format!("{rate:.4}"))] data-impact=[(figures.impact > 0.0).then(|| format!("{:.3}", figures.impact))]
-                data-f=[entry.file_path.as_deref().map(|file| self.filters.files.number(file))]
+                data-f=[entry.file_path.as_ref().map(|file| self.filters.files.number(file))]
                 data-b=[self.failing_branches(&strips)] data-v=[self.failing_variants(judged)] data-e=[self.errors(&judged.errors)]
                 data-new=[self.analysis.is_new(judged).then_some("1")] {
                 details id=(anchor(entry)) {
@@ -266,7 +243,9 @@ impl Rows<'_> {
     fn failing_branches(&mut self, strips: &[Strip]) -> Option<String> {
         let failing = strips.iter().filter(|strip| strip.has_failure());
         let numbers = failing.filter_map(|strip| match &strip.subject {
-            StripSubject::Branch { name: Some(name), .. } => Some(self.filters.branches.number(name)),
+            StripSubject::Branch { name: Some(name), .. } => {
+                Some(self.filters.branches.number(&name.to_string()))
+            }
             StripSubject::Branch { name: None, .. } | StripSubject::Variant(_) => None,
         });
         joined(numbers)
@@ -275,7 +254,11 @@ impl Rows<'_> {
     fn failing_variants(&mut self, judged: &AnalyzedTest) -> Option<String> {
         let failing = self.analysis.failing_variants(judged);
         let variants = &mut self.filters.variants;
-        joined(failing.iter().map(|name| variants.number(variant_name(name))))
+        joined(
+            failing
+                .iter()
+                .map(|name| variants.number(&variant_name(name).to_owned())),
+        )
     }
 
     fn errors(&mut self, errors: &[ErrorCount]) -> Option<String> {
@@ -396,7 +379,7 @@ fn ranges_of(indexes: impl Iterator<Item = usize>) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-fn joined(numbers: impl Iterator<Item = usize>) -> Option<String> {
+fn joined(numbers: impl Iterator<Item = u32>) -> Option<String> {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     (!numbers.is_empty()).then(|| numbers.join(" "))
 }

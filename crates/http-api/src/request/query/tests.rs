@@ -4,18 +4,18 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 
-fn check<T>(raw: &str, read: impl FnOnce(&Query<'_>) -> Result<T, ApiError>) -> Result<T, String> {
+fn check<T>(raw: &str, read: impl FnOnce(&Query<'_>) -> Result<T, Unanswerable>) -> Result<T, String> {
     check_on(Plan::Pro, raw, read)
 }
 
 fn check_on<T>(
     plan: Plan,
     raw: &str,
-    read: impl FnOnce(&Query<'_>) -> Result<T, ApiError>,
+    read: impl FnOnce(&Query<'_>) -> Result<T, Unanswerable>,
 ) -> Result<T, String> {
     let pairs = Pairs::of(raw);
     read(&Query::new(&pairs, plan, NOW)).map_err(|error| {
-        if let ApiError::BadParameter { name, .. } = error {
+        if let Unanswerable::BadParameter { name, .. } = error {
             return name.to_owned();
         }
         format!("{error:?}")

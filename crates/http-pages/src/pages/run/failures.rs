@@ -20,6 +20,7 @@ use assay_domain::{
     test_names::TestNameRef,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince},
 };
+use assay_http::Unanswerable;
 use assay_markup::{cause, figures, name, words};
 use maud::{Markup, html};
 
@@ -28,7 +29,7 @@ use crate::{
     error::FrontError,
     links,
     pages::{
-        parts::{authors, owners_in_words, since_run},
+        parts::{authors, owners_in_words, run_link, since_run},
         whose::{failure_row, gate_section},
     },
     view::View,
@@ -68,7 +69,7 @@ impl Causes {
             let state = StableBranchState::in_snapshot(snapshot, &history, window)?;
             Ok((state, history.stable_branch.to_string()))
         })?;
-        let explained = explained.ok_or(FrontError::RunNotFound)?;
+        let explained = explained.ok_or(Unanswerable::RunNotFound)?;
         let authors = match explained.on_stable {
             true => authors(view, project, &branch)?,
             false => HashMap::new(),
@@ -211,15 +212,12 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
                     (cause::evidence(first.says)) " "
                     @for (place, run) in group.iter().enumerate() {
                         @if place > 0 { ", " }
-                        @match run.run_id.parse::<RunId>() {
-                            Ok(id) => a href=(links::run(project, &id)) { "run " (run.run_number) },
-                            Err(_) => { "run " (run.run_number) },
-                        }
+                        (run_link(project, &run.run_id, run.run_number))
                     }
                 }
             }
         }
-        @if more > 0 && !linked.is_empty() { span { "and " (more) " more" } }
+        @if more > 0 && !linked.is_empty() { span { "and " (more) " more runs behind the sentence" } }
     }
 }
 

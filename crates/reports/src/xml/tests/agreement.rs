@@ -14,7 +14,7 @@ use crate::{
 /// The nodes, with adjacent texts joined.
 fn own_nodes(text: &str) -> Result<Vec<String>, String> {
     let input = Input::alone("r.xml", text);
-    let mut xml = Xml::new(&input, "XML");
+    let mut xml = Xml::new(&input, "XML", crate::limits::DEPTH);
     let mut list = NodeList::default();
     loop {
         match xml.next().map_err(|error| error.to_string())? {
@@ -76,7 +76,12 @@ impl NodeList {
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
-        self.open(tag.local_name().into_inner(), attributes);
+        let name = tag.local_name().into_inner();
+        // The library does not check names.
+        if name.contains(['"', '\'']) {
+            return Err(format!("{name} is no name"));
+        }
+        self.open(name, attributes);
         Ok(())
     }
 

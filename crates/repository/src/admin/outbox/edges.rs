@@ -12,15 +12,14 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    Selectable,
     dsl::{exists, max},
+    prelude::*,
 };
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, corrupt, count, optional_word, word},
-    pool::Read,
+    pool::{Read, converted},
     schema::{edge, message, organization, project as projects},
 };
 
@@ -131,10 +130,7 @@ pub(super) struct Row {
 }
 
 pub(super) fn of_rows(rows: Vec<Row>) -> Read<Vec<Edge>> {
-    Ok(rows
-        .into_iter()
-        .map(Row::edge)
-        .collect::<Result<_, StoreError>>()?)
+    converted(rows, Row::edge)
 }
 
 impl Row {

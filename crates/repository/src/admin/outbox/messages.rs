@@ -5,10 +5,7 @@ use assay_domain::{
     store::{Attempt, DueMessage, MessageHead, MessageKey, NewMessage, StoreError},
     timestamp::Timestamp,
 };
-use diesel::{
-    ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
-    RunQueryDsl,
-};
+use diesel::prelude::*;
 use serde_json::Value;
 use uuid::Uuid;
 

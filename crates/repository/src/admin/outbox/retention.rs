@@ -8,9 +8,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult,
-    RunQueryDsl,
     dsl::{exists, max, not},
+    prelude::*,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -19,7 +18,6 @@ use crate::{
     Database,
     db::{
         column::At,
-        pool::WorkError,
         schema::{edge, message, project_entry},
     },
 };
@@ -98,9 +96,8 @@ fn delete_settled(connection: &mut PgConnection, project: Uuid, now: Timestamp) 
 
 /// The same for every project, where no `assay-notify` runs. What is dropped gets a line in the log.
 pub(crate) fn prune(database: &Database, now: Timestamp) -> Result<(), StoreError> {
-    let projects: Vec<Uuid> = database.on_primary("reading projects", |connection| {
-        let ids = project_entry::table.select(project_entry::id).load(connection);
-        Ok::<_, WorkError<StoreError>>(ids?)
+    let projects: Vec<Uuid> = database.query("reading projects", |connection| {
+        project_entry::table.select(project_entry::id).load(connection)
     })?;
     for project in projects {
         let Dropped { edges, messages } = database.forget(ProjectId(project), now)?;

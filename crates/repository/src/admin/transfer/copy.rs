@@ -7,9 +7,9 @@ use std::{
 
 use assay_domain::store::RowSink;
 use diesel::{
-    ExecuteCopyFromDsl as _, PgConnection, QueryResult, Table,
     connection::SimpleConnection as _,
     pg::CopyTarget,
+    prelude::*,
     result::{DatabaseErrorKind, Error as QueryError},
 };
 use uuid::Uuid;

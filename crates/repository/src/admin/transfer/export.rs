@@ -8,9 +8,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     connection::SimpleConnection,
-    define_sql_function,
+    prelude::*,
     result::{DatabaseErrorKind, Error as QueryError},
     sql_types::{Text, Timestamptz},
 };
@@ -61,7 +60,7 @@ fn export_in_transaction(
     // A large table takes longer than any other statement.
     connection.batch_execute("SET LOCAL statement_timeout = 0")?;
     let schema = known_schema(connection)?;
-    let organization = organization::all(connection)
+    let organization = organization::all(connection, false)
         .map_err(WorkError::widened)?
         .into_iter()
         .find(|organization| organization.id == id)

@@ -12,8 +12,8 @@ use assay_domain::{
     verdict::Judge,
 };
 use diesel::{
-    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     connection::SimpleConnection,
+    prelude::*,
     result::{DatabaseErrorKind, Error as QueryError},
 };
 use uuid::Uuid;
@@ -271,7 +271,7 @@ fn check_keys(connection: &mut PgConnection, contents: &ArchiveContents) -> Work
 /// Checks that the rows are of the organization and the projects of the contents, whose names and ids were free.
 fn check_owners(connection: &mut PgConnection, contents: &ArchiveContents) -> Work<()> {
     let id = contents.organization.id;
-    let all = organization::all(connection).map_err(WorkError::widened)?;
+    let all = organization::all(connection, false).map_err(WorkError::widened)?;
     let is_it = all.iter().any(|stored| {
         stored.id == id
             && stored.name == contents.organization.name

@@ -6,11 +6,7 @@
 use std::collections::BTreeSet;
 
 use assay_domain::folding::{contains_folded, fold};
-use diesel::{
-    PgConnection, RunQueryDsl,
-    pg::PgRowByRowLoadingMode,
-    sql_types::{Integer, Text},
-};
+use diesel::PgConnection;
 
 use crate::{
     db::{pool::Read, sql_statement::SqlStatement},
@@ -29,11 +25,11 @@ pub(super) fn matching(
     let search = fold(search);
     let contains_search = |text: &str| contains_folded(text, &search);
     let mut matches = BTreeSet::new();
-    let titles = SqlStatement::<(Integer, Text)>::new(
-        "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = ",
+    let titles = SqlStatement::<(i32, String)>::new(
+        "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = {project}",
     )
-    .bind(filter.project)
-    .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    .bind("project", filter.project)
+    .load_iter(connection)?;
     for row in titles {
         let (signature, title) = row?;
         if contains_search(&title) {
@@ -47,23 +43,17 @@ pub(super) fn matching(
     })?;
     let mut tests = Vec::new();
     // A joined test has its present file and the one that was reported.
-    let files =
-        SqlStatement::<(Integer, Text)>::new("SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT ")
-            .sql(match filter.has_joins {
-                false => "attempt.test",
-                true => "unnest(ARRAY[attempt.test, joined.new]) AS test",
-            })
-            .sql(" FROM ")
-            .all(&filter.attempts())
-            .sql(" WHERE ")
-            .all(&filter.condition())
-            .sql(
-                " AND attempt.signature IS NOT NULL) AS hit \
-         CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = ",
-            )
-            .bind(filter.project)
-            .sql(" AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test")
-            .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+    let statement = SqlStatement::<(i32, String)>::new(
+        "SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT {hit} FROM {attempts} \
+             WHERE {occurrence} AND attempt.signature IS NOT NULL) AS hit \
+         CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = {project} \
+             AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test",
+    );
+    let hit = match filter.has_joins {
+        false => "attempt.test",
+        true => "unnest(ARRAY[attempt.test, joined.new]) AS test",
+    };
+    let files = filter.fill(statement.text("hit", hit)).load_iter(connection)?;
     for row in files {
         let (test, file) = row?;
         if contains_search(&file) {
@@ -71,16 +61,16 @@ pub(super) fn matching(
         }
     }
     if !tests.is_empty() {
-        let mut statement = SqlStatement::<Integer>::new("SELECT DISTINCT attempt.signature FROM ")
-            .all(&filter.attempts())
-            .sql(" WHERE ")
-            .all(&filter.condition())
-            .sql(" AND attempt.signature IS NOT NULL AND (attempt.test = ANY(")
-            .bind(tests.as_slice());
-        if filter.has_joins {
-            statement = statement.sql(") OR joined.new = ANY(").bind(tests.as_slice());
-        }
-        let of_files: Vec<i32> = statement.sql("))").load(connection)?;
+        let statement = SqlStatement::new(
+            "SELECT DISTINCT attempt.signature FROM {attempts} WHERE {occurrence} \
+             AND attempt.signature IS NOT NULL AND (attempt.test = ANY({tests}){or_joined})",
+        );
+        let or_joined = match filter.has_joins {
+            false => "",
+            true => " OR joined.new = ANY({tests})",
+        };
+        let statement = filter.fill(statement.text("or_joined", or_joined));
+        let of_files: Vec<i32> = statement.bind("tests", &*tests).load(connection)?;
         matches.extend(of_files);
     }
     Ok(matches.into_iter().collect())

@@ -1,5 +1,7 @@
 //! The edges of a judgement: what changed on the stable branch, written to the outbox in the judgement's transaction.
 
+mod rows;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -8,14 +10,14 @@ use std::{
 
 use assay_domain::{
     observation::{History, RunObservations, failing_since},
-    settings::{ChatEvent, FlakeBudget},
+    settings::ChatEvent,
     store::DueJudgement,
     timestamp::Timestamp,
     verdict::VerdictStatus,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     dsl::{min, not},
+    prelude::*,
 };
 use uuid::Uuid;
 
@@ -26,10 +28,11 @@ use crate::{
         schema::{attempt, edge, project as projects},
     },
     read::{
-        judged_figures::{Health, flake_budget},
+        judged_figures::{self, Health},
         verdict_block::OwnFigures,
     },
 };
+use rows::{Before, Row};
 
 /// Most edges of one judgement. A message counts the failed tests of a run itself, so it needs no edge for each.
 const MOST_EDGES: usize = 2_000;
@@ -271,7 +274,7 @@ impl JudgedEdges {
     ) -> QueryResult<()> {
         let before = Before::find(connection, project)?;
         let mut written = 0;
-        if recording == EdgeRecording::Write && before.has_events && before.is_judged {
+        if recording == EdgeRecording::Write && before.has_events() {
             let rows = self.rows(connection, project, now, &before)?;
             written = rows.len();
             diesel::insert_into(edge::table)
@@ -292,18 +295,19 @@ impl JudgedEdges {
     }
 
     fn flaky(&self) -> i32 {
-        i32::try_from(self.health.flaky).unwrap_or(i32::MAX)
+        judged_figures::flaky(Some(&self.health.stored()))
     }
 
     fn exceeds_budget(&self, before: &Before) -> bool {
         before
-            .budget
+            .budget()
             .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, self.flaky()))
     }
 
     fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &str> {
         let failed = self.suites.iter().filter(|(suite, state)| {
-            state.failed || state.still_fails && before.failed_suites.contains(&***suite)
+            state.failed
+                || state.still_fails && before.failed_suites.iter().any(|failed| **failed == ***suite)
         });
         failed.map(|(suite, _)| &**suite)
     }
@@ -318,11 +322,8 @@ impl JudgedEdges {
     ) -> QueryResult<Vec<Row>> {
         let mut rows = Vec::new();
         for (suite, state) in &self.suites {
-            let event = match (
-                before.failed_suites.contains(&**suite),
-                state.failed,
-                state.still_fails,
-            ) {
+            let did_fail = before.failed_suites.iter().any(|failed| **failed == **suite);
+            let event = match (did_fail, state.failed, state.still_fails) {
                 (false, true, _) => ChatEvent::RunFailed,
                 (true, _, false) => ChatEvent::RunRecovered,
                 (false, false, _) | (true, _, true) => continue,
@@ -330,7 +331,7 @@ impl JudgedEdges {
             rows.push(Row::of_run(event, suite, state.run, state.failed));
         }
         let is_exceeded = self.exceeds_budget(before);
-        if before.budget.is_some() && is_exceeded != before.is_budget_exceeded {
+        if before.budget().is_some() && is_exceeded != before.is_budget_exceeded {
             let event = match is_exceeded {
                 true => ChatEvent::FlakeBudgetExceeded,
                 false => ChatEvent::FlakeBudgetMet,
@@ -391,126 +392,6 @@ impl JudgedEdges {
             .into_iter()
             .filter_map(|(signature, run)| Some((signature?, run?)))
             .collect())
-    }
-}
-
-/// The state of the project before the judgement.
-struct Before {
-    has_events: bool,
-    is_judged: bool,
-    failed_suites: BTreeSet<String>,
-    signatures: i32,
-    judged_signatures: i32,
-    edges: i32,
-    budget: Option<FlakeBudget>,
-    is_budget_exceeded: bool,
-}
-
-impl Before {
-    fn find(connection: &mut PgConnection, project: Uuid) -> QueryResult<Self> {
-        type Budget = (Option<Vec<i32>>, bool);
-        type Columns = (
-            Option<Vec<String>>,
-            Option<At>,
-            Vec<String>,
-            i32,
-            i32,
-            i32,
-            Budget,
-        );
-        let (events, evaluated_at, failed_suites, signatures, judged_signatures, edges, budget): Columns =
-            projects::table
-                .find(project)
-                .select((
-                    projects::chat_events,
-                    projects::evaluated_at,
-                    projects::failed_suites,
-                    projects::signatures,
-                    projects::judged_signatures,
-                    projects::edges,
-                    (projects::flake_budget, projects::is_budget_exceeded),
-                ))
-                .first(connection)?;
-        Ok(Self {
-            has_events: events.is_some(),
-            is_judged: evaluated_at.is_some(),
-            failed_suites: failed_suites.into_iter().collect(),
-            signatures,
-            judged_signatures,
-            edges,
-            budget: flake_budget(budget.0.as_deref()),
-            is_budget_exceeded: budget.1,
-        })
-    }
-}
-
-#[derive(Debug, Insertable)]
-#[diesel(table_name = edge)]
-struct Row {
-    project_id: Uuid,
-    number: i32,
-    judged_at: At,
-    event: &'static str,
-    suite: String,
-    test: Option<i32>,
-    signature: Option<i32>,
-    from_status: Option<&'static str>,
-    to_status: Option<&'static str>,
-    run_id: Option<Uuid>,
-    run_number: Option<i32>,
-    since_run: Option<i32>,
-    is_red: bool,
-    flaky_tests: Option<i32>,
-}
-
-impl Row {
-    fn of(event: ChatEvent, suite: &str) -> Self {
-        Self {
-            project_id: Uuid::nil(),
-            number: 0,
-            judged_at: At(Timestamp::from_unix_ms(0)),
-            event: event.as_str(),
-            suite: crate::db::column::storable(suite),
-            test: None,
-            signature: None,
-            from_status: None,
-            to_status: None,
-            run_id: None,
-            run_number: None,
-            since_run: None,
-            is_red: false,
-            flaky_tests: None,
-        }
-    }
-
-    fn of_run(event: ChatEvent, suite: &str, run: RunId, is_red: bool) -> Self {
-        Self {
-            run_id: Some(run.id),
-            run_number: Some(run.number),
-            is_red,
-            ..Self::of(event, suite)
-        }
-    }
-
-    fn of_test(change: &TestChange) -> Self {
-        let row = match &change.place {
-            Some(place) => Self {
-                since_run: place.failing_since,
-                ..Self::of_run(
-                    change.event,
-                    &place.suite,
-                    place.run,
-                    place.failing_since.is_some(),
-                )
-            },
-            None => Self::of(change.event, ""),
-        };
-        Self {
-            test: Some(change.test),
-            from_status: Some(change.from.as_str()),
-            to_status: Some(change.to.as_str()),
-            ..row
-        }
     }
 }
 

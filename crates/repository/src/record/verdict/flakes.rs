@@ -6,7 +6,7 @@ use std::{
 };
 
 use assay_domain::observation::{History, RunObservations};
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use diesel::prelude::*;
 use uuid::Uuid;
 
 use crate::db::{column::At, schema::attempt};

@@ -1,9 +1,6 @@
 //! The verdicts of a judgement in their stored form.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use assay_domain::{
     observation::History,
@@ -12,9 +9,8 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judgement, Verdict, VerdictStatus},
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
     pg::PgRowByRowLoadingMode,
-    prelude::ExecuteCopyFromDsl,
+    prelude::*,
     sql_types::{Array, Integer, Uuid as SqlUuid},
 };
 use uuid::Uuid;
@@ -26,6 +22,7 @@ use crate::{
         schema::{verdict_block, verdict_evidence},
     },
     read::{
+        observation::Texts,
         verdict::Body,
         verdict_block::{BlockVerdict, OwnFigures, StoredBlocks, VerdictBlock, VerdictEvidence},
     },
@@ -38,7 +35,7 @@ pub(super) struct Rows {
     /// Of the verdicts with runs or branches as evidence.
     evidence: HashMap<i32, VerdictEvidence>,
     /// The different bodies. Most tests share theirs with many others.
-    bodies: HashSet<Arc<str>>,
+    bodies: Texts,
 }
 
 impl Rows {
@@ -153,18 +150,10 @@ impl Rows {
             last_offset_ms: None,
             newest: None,
             own,
-            body: self.shared(serde_json::to_string(&body).map_err(unwritable)?),
+            body: self
+                .bodies
+                .shared(&serde_json::to_string(&body).map_err(unwritable)?),
         })
-    }
-
-    /// The body, kept once for all verdicts that have the same.
-    fn shared(&mut self, body: String) -> Arc<str> {
-        if let Some(known) = self.bodies.get(body.as_str()) {
-            return known.clone();
-        }
-        let body: Arc<str> = body.into();
-        self.bodies.insert(body.clone());
-        body
     }
 
     /// The rows to write, if all verdicts of the project that are not among these stay as they are stored.

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::targets::{
-    Allowed, Secret, Slack, SlackAddress,
-    limits::{HOSTILE, content, outgoing},
-    teams, within_limit,
+    Allowed, Secret, Slack, SlackAddress, teams,
+    tests::limits::{HOSTILE, content, outgoing},
+    within_limit,
 };
 
-const CARD: &str = include_str!("../../../../testdata/schemas/adaptive-card-1.5.json");
-const SLACK: &str = include_str!("../../../../testdata/schemas/slack-message.json");
+const CARD: &str = include_str!("../../../../../testdata/schemas/adaptive-card-1.5.json");
+const SLACK: &str = include_str!("../../../../../testdata/schemas/slack-message.json");
 
 fn validator(schema: &str) -> Validator {
     jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()

@@ -1,0 +1,312 @@
+//! A test or an error that may deserve an issue.
+
+use assay_answers::{
+    links::{self, PublicPages},
+    markdown::{code, one_line},
+};
+use assay_domain::{
+    fix::FixState, id::ProjectId, test::TestName, timestamp::Timestamp, verdict::VerdictStatus,
+};
+use serde::{Deserialize, Serialize};
+
+/// What an issue is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// A test.
+    Test(TestName),
+    /// An error of several tests, by its fingerprint.
+    Error(String),
+}
+
+/// The state of a problem. An issue has one comment for each change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The test is flaky.
+    Flaky,
+    /// The test is broken.
+    Broken,
+    /// The test is neither.
+    Quiet,
+    /// A fix is claimed, and the stable branch has not shown enough of it.
+    Watched,
+    /// The last fix held.
+    Held,
+    /// The test failed after the last fix.
+    DidNotHold,
+    /// The error occurs.
+    Occurs,
+}
+
+impl State {
+    /// Whether a problem without an issue gets one.
+    pub(super) const fn needs_an_issue(self) -> bool {
+        match self {
+            Self::Flaky | Self::Broken | Self::DidNotHold | Self::Occurs => true,
+            Self::Quiet | Self::Watched | Self::Held => false,
+        }
+    }
+}
+
+/// Where the project is.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The project.
+    pub project: ProjectId,
+    /// Its pages.
+    pub pages: PublicPages,
+    /// Its stable branch.
+    pub stable_branch: String,
+}
+
+/// An entry of the server's list of flaky and broken tests, as far as an issue needs it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TestEntry {
+    test_name: String,
+    file_path: Option<String>,
+    former_names: Vec<TestName>,
+    status: VerdictStatus,
+    explanation: String,
+    failing_since: Option<FailingSince>,
+    time_lost_ms: Option<u64>,
+    owners: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FailingSince {
+    run_number: u32,
+    revision: Option<String>,
+}
+
+impl TestEntry {
+    /// The test.
+    pub fn test(&self) -> TestName {
+        TestName {
+            name: self.test_name.clone(),
+            file_path: self.file_path.clone(),
+        }
+    }
+
+    /// Whether a branch may report the test by this name.
+    pub fn was(&self, test: &TestName) -> bool {
+        self.former_names.contains(test)
+    }
+
+    /// Whether the verdict is broken.
+    pub fn is_broken(&self) -> bool {
+        self.status == VerdictStatus::Broken
+    }
+
+    /// Whether the test is broken, or its failed attempts took at least this long in the window.
+    pub fn costs(&self, least_ms: u64) -> bool {
+        self.is_broken() || self.time_lost_ms.is_some_and(|lost| lost >= least_ms)
+    }
+}
+
+/// The server's answer about the fixes of a test, as far as an issue needs it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct FixAnswer {
+    fixes: Vec<Fix>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fix {
+    stored_at: Timestamp,
+    revision: String,
+    state: FixState,
+    clean_runs: u32,
+    runs_needed: u32,
+}
+
+impl FixAnswer {
+    /// The newest claim.
+    fn last(&self) -> Option<&Fix> {
+        let claims = self.fixes.iter().filter(|fix| fix.state != FixState::Unproved);
+        claims.max_by_key(|fix| fix.stored_at)
+    }
+}
+
+/// An entry of the server's list of errors, as far as an issue needs it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorEntry {
+    fingerprint: String,
+    title: String,
+    test_count: u64,
+    run_count: u64,
+}
+
+impl ErrorEntry {
+    /// Whether several tests have the error, in at least this many runs. That of one test belongs to the test.
+    pub const fn costs(&self, least_runs: u64) -> bool {
+        self.test_count > 1 && self.run_count >= least_runs
+    }
+
+    /// Whether an issue is about the error.
+    pub fn is(&self, subject: &Subject) -> bool {
+        matches!(subject, Subject::Error(fingerprint) if *fingerprint == self.fingerprint)
+    }
+}
+
+/// A test or an error with what an issue says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The test or the error.
+    pub subject: Subject,
+    /// Its state.
+    pub state: State,
+    former: Vec<TestName>,
+    /// The kind of its issue, as a label.
+    pub label: &'static str,
+    title: String,
+    /// What happened, as the comment about a changed state says it.
+    pub sentence: String,
+    pub(super) facts: Vec<String>,
+    pub(super) advice: String,
+}
+
+impl Problem {
+    /// A test, by its entry in the list of flaky and broken tests; without one it is neither.
+    pub fn of_test(test: TestName, entry: Option<&TestEntry>, fixes: &FixAnswer, place: &Place) -> Self {
+        let broken = entry.is_some_and(TestEntry::is_broken);
+        let fix = fixes.last();
+        let stable = code(&place.stable_branch);
+        let explained = |word: &str| {
+            let because = entry.map_or_else(String::new, |entry| format!(": {}", code(&entry.explanation)));
+            format!("{word}{because}")
+        };
+        let (state, sentence) = match fix {
+            _ if broken => (State::Broken, explained("The test is broken")),
+            Some(fix) => {
+                let commit = short(&fix.revision);
+                let runs = format!("{} of {} clean runs", fix.clean_runs, fix.runs_needed);
+                match fix.state {
+                    FixState::Held => (
+                        State::Held,
+                        format!("The fix in {commit} held on {stable}: {runs}"),
+                    ),
+                    FixState::DidNotHold | FixState::FailsDifferently => (
+                        State::DidNotHold,
+                        format!("The test failed on {stable} after the fix in {commit}"),
+                    ),
+                    FixState::Unproved | FixState::Waiting | FixState::Watching => (
+                        State::Watched,
+                        format!("The fix in {commit} is watched on {stable}: {runs} so far"),
+                    ),
+                }
+            }
+            None if entry.is_some() => (State::Flaky, explained("The test is flaky")),
+            None => (
+                State::Quiet,
+                "The test is neither flaky nor broken by the last 14 days. That alone proves no fix"
+                    .to_owned(),
+            ),
+        };
+        let page = links::test(place.project, &test.name, test.file_path.as_deref());
+        let mut facts = vec![format!("Test: {}", code(&test.name))];
+        facts.extend(test.file_path.iter().map(|file| format!("File: {}", code(file))));
+        if let Some(entry) = entry {
+            facts.extend(entry.facts(&stable));
+        }
+        facts.push(format!("[All results]({})", place.pages.address(&page)));
+        let advice = match state {
+            State::Broken => format!("Its failures on {stable} are most probably the code's."),
+            _ => format!(
+                "Prove a fix with `assay verify`, or write `Assay-Fixes:` and the test's name into the message of its commit. \
+                 This issue is closed when the fix held on {stable}."
+            ),
+        };
+        let (kind, label) = match broken {
+            true => ("Broken test", "broken-test"),
+            false => ("Flaky test", "flaky-test"),
+        };
+        Self {
+            state,
+            former: entry.map_or_else(Vec::new, |entry| entry.former_names.clone()),
+            label,
+            title: format!("{kind}: {}", one_line(&test.name)),
+            sentence: sentence + ".",
+            facts,
+            advice,
+            subject: Subject::Test(test),
+        }
+    }
+
+    /// An error of several tests.
+    pub fn of_error(entry: &ErrorEntry, place: &Place) -> Self {
+        let page = links::signature(place.project, &entry.fingerprint);
+        Self {
+            subject: Subject::Error(entry.fingerprint.clone()),
+            state: State::Occurs,
+            former: Vec::new(),
+            label: "error",
+            title: format!("Error of several tests: {}", one_line(&entry.title)),
+            sentence: format!(
+                "{} tests failed with this error in {} runs of {} in 7 days.",
+                entry.test_count,
+                entry.run_count,
+                code(&place.stable_branch)
+            ),
+            facts: vec![
+                format!("Error: {}", code(&entry.title)),
+                format!("[All occurrences]({})", place.pages.address(&page)),
+            ],
+            advice: "Close this issue when the error is repaired. It is not opened again.".to_owned(),
+        }
+    }
+
+    /// The title of its issue.
+    pub fn title(&self) -> String {
+        self.title.chars().take(200).collect()
+    }
+
+    /// Whether an issue of this subject is about the problem, also by a former name of the test.
+    pub(super) fn is_about(&self, subject: &Subject) -> bool {
+        let is_former = |test: &TestName| self.former.contains(test);
+        *subject == self.subject || matches!(subject, Subject::Test(test) if is_former(test))
+    }
+}
+
+impl TestEntry {
+    fn facts(&self, stable: &str) -> Vec<String> {
+        let mut facts = Vec::new();
+        if let Some(since) = &self.failing_since {
+            let commit = since.revision.as_deref().map(short);
+            let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
+            facts.push(format!(
+                "Fails on {stable} since run {}{commit}",
+                since.run_number
+            ));
+        }
+        // In whole minutes, so that the text does not change with each run.
+        if let Some(minutes) = self
+            .time_lost_ms
+            .map(|lost| lost / 60_000)
+            .filter(|minutes| *minutes > 0)
+        {
+            facts.push(format!("Failed attempts in 14 days: {minutes} min"));
+        }
+        if !self.owners.is_empty() {
+            let owners: Vec<_> = self.owners.iter().map(|owner| mention(owner)).collect();
+            facts.push(format!("Owners: {}", owners.join(", ")));
+        }
+        facts
+    }
+}
+
+/// An owner's name. One that a code host understands notifies the person or the team.
+fn mention(owner: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    match owner.strip_prefix('@') {
+        Some(name) if !name.is_empty() && name.chars().all(is_part) => owner.to_owned(),
+        _ => code(owner),
+    }
+}
+
+fn short(revision: &str) -> String {
+    code(&revision.chars().take(12).collect::<String>())
+}

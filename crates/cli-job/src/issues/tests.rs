@@ -1,0 +1,153 @@
+use assay_answers::links::PublicPages;
+use assay_domain::test::TestName;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn place() -> Place {
+    Place {
+        project: "019aa3f4-5b1c-7def-8a3b-000000000001".parse().unwrap(),
+        pages: PublicPages::at("https://assay.example.org"),
+        stable_branch: "main".to_owned(),
+    }
+}
+
+fn test(name: &str) -> TestName {
+    TestName {
+        name: name.to_owned(),
+        file_path: Some("cart.py".to_owned()),
+    }
+}
+
+fn entry(name: &str, status: &str) -> TestEntry {
+    serde_json::from_value(json!({
+        "testName": name, "filePath": "cart.py", "formerNames": [{"name": "old", "filePath": "cart.py"}], "status": status,
+        "explanation": "Passed on retry in 4 of 9 runs", "failingSince": null, "timeLostMs": 660_000,
+        "owners": ["@shop/web", "a b"],
+    }))
+    .unwrap()
+}
+
+fn fixes(state: Option<&str>) -> FixAnswer {
+    let fix = |state: &str| -> Value {
+        json!({
+            "state": state, "cleanRuns": 58, "runsNeeded": 58, "revision": "058ec861fb6e76e4",
+            "storedAt": "2026-11-20T10:00:00Z",
+        })
+    };
+    serde_json::from_value(json!({"fixes": state.map(fix).into_iter().collect::<Vec<_>>()})).unwrap()
+}
+
+fn problem(name: &str, status: Option<&str>, fix: Option<&str>) -> Problem {
+    let entry = status.map(|status| entry(name, status));
+    Problem::of_test(test(name), entry.as_ref(), &fixes(fix), &place())
+}
+
+fn issue(number: u64, problem: &Problem, open: bool) -> ExistingIssue {
+    ExistingIssue {
+        number,
+        title: problem.title(),
+        body: format!(
+            "Mine.\n\n{}\n\nMine, too.",
+            Section::of_new(problem).text(problem)
+        ),
+        open,
+    }
+}
+
+/// The changes as words.
+fn changes(problem: &Problem, issues: &[ExistingIssue]) -> Vec<String> {
+    let words = |change: &Change<'_>| match change {
+        Change::Create(_) => "create".to_owned(),
+        Change::Tell(_, issue, _) => format!("tell {}", issue.number),
+        Change::Close(_, issue, _) => format!("close {}", issue.number),
+        Change::CloseSecond(issue, first) => format!("close {} for {first}", issue.number),
+        Change::Edit(_, issue, _) => format!("edit {}", issue.number),
+    };
+    plan(std::slice::from_ref(problem), issues)
+        .iter()
+        .map(words)
+        .collect()
+}
+
+#[test]
+fn an_issue_follows_the_state_of_its_test_and_is_closed_when_a_fix_held() {
+    let flaky = problem("pays", Some("flaky"), None);
+    let of = |status, fix| changes(&problem("pays", status, fix), &[issue(7, &flaky, true)]);
+    assert_eq!(of(Some("flaky"), None), [""; 0]);
+    assert_eq!(of(Some("broken"), None), ["tell 7"]);
+    assert_eq!(of(None, None), ["tell 7"]);
+    assert_eq!(of(Some("flaky"), Some("watching")), ["tell 7"]);
+    assert_eq!(of(Some("flaky"), Some("did_not_hold")), ["tell 7"]);
+    assert_eq!(of(None, Some("unproved")), ["tell 7"]);
+    assert_eq!(of(Some("flaky"), Some("held")), ["close 7"]);
+    assert_eq!(of(Some("broken"), Some("held")), ["tell 7"]);
+    // Without an issue, only what needs one gets one.
+    assert_eq!(changes(&flaky, &[]), ["create"]);
+    for fix in ["watching", "held"] {
+        assert_eq!(
+            changes(&problem("pays", Some("flaky"), Some(fix)), &[]),
+            [""; 0],
+            "{fix}"
+        );
+    }
+}
+
+#[test]
+fn a_closed_issue_is_never_followed_against_a_person() {
+    let flaky = problem("pays", Some("flaky"), None);
+    let held = problem("pays", Some("flaky"), Some("held"));
+    let failed = problem("pays", Some("flaky"), Some("did_not_hold"));
+    assert_eq!(
+        changes(&failed, &[issue(7, &flaky, false)]),
+        [""; 0],
+        "a person closed it"
+    );
+    assert_eq!(
+        changes(&held, &[issue(7, &held, false)]),
+        [""; 0],
+        "it still holds"
+    );
+    assert_eq!(
+        changes(&failed, &[issue(7, &held, false)]),
+        ["create"],
+        "closed because a fix held"
+    );
+    let emptied = ExistingIssue {
+        body: "A person removed the section.".to_owned(),
+        ..issue(7, &flaky, true)
+    };
+    assert_eq!(changes(&flaky, &[emptied]), [""; 0]);
+}
+
+#[test]
+fn the_younger_of_two_issues_is_closed_and_a_renamed_test_keeps_its_issue() {
+    let flaky = problem("pays", Some("flaky"), None);
+    let both = [issue(9, &flaky, true), issue(7, &flaky, true)];
+    assert_eq!(changes(&flaky, &both), ["close 9 for 7"]);
+    let old = Problem::of_test(test("old"), Some(&entry("old", "flaky")), &fixes(None), &place());
+    assert_eq!(changes(&flaky, &[issue(7, &old, true)]), ["edit 7"]);
+}
+
+#[test]
+fn the_text_of_people_is_kept_and_no_name_leaves_the_section() {
+    let hostile = "a --> <!-- assay:end --> @everyone `b` \\u002d";
+    let flaky = problem(hostile, Some("flaky"), None);
+    let before = issue(7, &flaky, true);
+    let section = Section::find(&before.body).unwrap();
+    assert_eq!(section.subject, Subject::Test(test(hostile)));
+    let broken = problem(hostile, Some("broken"), None);
+    let next = section.followed_by(&broken);
+    assert_eq!(next.mark(), "<!-- assay:edge 1 -->");
+    let after = next.written_into(&before.body.replace('\n', "\r\n"), &broken);
+    assert!(
+        after.starts_with("Mine.\n\n<!-- assay:begin ")
+            && after.ends_with("<!-- assay:end -->\n\nMine, too.")
+    );
+    assert_eq!(Section::find(&after), Some(next));
+    assert!(
+        !after.contains("@everyone") && after.contains("Owners: @shop/web, `a b`"),
+        "{after}"
+    );
+    assert_eq!(after.matches("assay:begin").count(), 1);
+}

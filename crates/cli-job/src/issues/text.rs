@@ -1,0 +1,90 @@
+//! The part of an issue's text that is written here. All other text is a person's, and stays.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::problem::{Problem, State, Subject};
+
+/// The beginning and the end of the first line, with a section as JSON between them.
+const BEGIN: (&str, &str) = ("<!-- assay:begin ", " -->");
+/// The last line. Names are on one line each, so none begins with it.
+const END: &str = "\n<!-- assay:end -->";
+
+/// What the section of an issue's text remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// What the issue is about.
+    pub(super) subject: Subject,
+    /// The state that was told.
+    pub(super) state: State,
+    /// How often the state changed.
+    edges: u32,
+}
+
+impl Section {
+    /// The section of a new issue.
+    pub fn of_new(problem: &Problem) -> Self {
+        Self {
+            subject: problem.subject.clone(),
+            state: problem.state,
+            edges: 0,
+        }
+    }
+
+    /// The section of an issue's text.
+    pub fn find(body: &str) -> Option<Self> {
+        let (_, rest) = body.split_once(BEGIN.0)?;
+        let (json, _) = rest.split_once(BEGIN.1)?;
+        serde_json::from_str(json).ok()
+    }
+
+    /// The section after the state of a problem.
+    pub(super) fn followed_by(&self, problem: &Problem) -> Self {
+        Self {
+            subject: problem.subject.clone(),
+            state: problem.state,
+            edges: self.edges.saturating_add(u32::from(problem.state != self.state)),
+        }
+    }
+
+    /// The hidden line of the comment about the last change of state. It shows that the comment was written.
+    pub fn mark(&self) -> String {
+        format!("<!-- assay:edge {} -->", self.edges)
+    }
+
+    /// The section as text.
+    pub fn text(&self, problem: &Problem) -> String {
+        // Within JSON, these characters are in texts only. So no name ends the hidden line, or mentions somebody.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        let json = ['-', '<', '>', '@'].into_iter().fold(json, |json, char| {
+            json.replace(char, &format!("\\u{:04x}", u32::from(char)))
+        });
+        let facts: String = problem.facts.iter().map(|fact| format!("- {fact}\n")).collect();
+        let (sentence, advice) = (&problem.sentence, &problem.advice);
+        format!(
+            "{}{json}{}\n{sentence}\n\n{facts}\n{advice}{END}",
+            BEGIN.0, BEGIN.1
+        )
+    }
+
+    /// The text of an issue with this section in place of its own. Text before and after it is kept.
+    pub fn written_into(&self, body: &str, problem: &Problem) -> String {
+        // An issue that a person edited in a browser has line ends of two characters.
+        let body = &*body.replace("\r\n", "\n");
+        let section = self.text(problem);
+        let Range { start, end } = range(body);
+        let before = body.get(..start).unwrap_or_default();
+        let after = body.get(end..).unwrap_or_default();
+        format!("{before}{section}{after}")
+    }
+}
+
+/// The place of a section. If a person removed its end, it is the hidden line only.
+fn range(body: &str) -> Range<usize> {
+    let start = body.find(BEGIN.0).unwrap_or(body.len());
+    let rest = body.get(start..).unwrap_or_default();
+    let end_of = |mark: &str| rest.find(mark).map(|at| start + at + mark.len());
+    let end = end_of(END).or_else(|| end_of(BEGIN.1)).unwrap_or(body.len());
+    start..end
+}
