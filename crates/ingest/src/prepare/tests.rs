@@ -34,6 +34,7 @@ fn report() -> Report {
             ..RunContext::default()
         },
         run_key: None,
+        host: None,
         shard: Some(ShardIndex {
             index: 2,
             total: Some(3),
