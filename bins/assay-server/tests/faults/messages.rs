@@ -136,7 +136,7 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     let expected: Vec<String> = (0..SUITES).map(error).collect();
     assert_eq!(sent.len(), SUITES, "{sent:?}");
     for (sent, expected) in sent.iter().zip(&expected) {
-        assert_contains(&sent, expected.as_str());
+        assert_contains(sent, expected.as_str());
     }
     assert_mails(&mail.mails());
 }

@@ -123,7 +123,7 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list(demo: &Demonstr
     let Demonstration {
         server, log, ingest, ..
     } = demo;
-    assert_contains(&log, &format!("Reports are taken on http://{ingest}."));
+    assert_contains(log, &format!("Reports are taken on http://{ingest}."));
     let greeting = greeted(log);
     // The first page, as in the question that the demonstration prints.
     let path = format!("/api/v1/projects/{}/flaky", greeting.project);

@@ -211,7 +211,7 @@ fn a_rerun_is_judged_with_what_the_first_attempt_did() {
     };
     let partial = again(&[("pays", None)], &[("dryRun", "true")]);
     let reason = partial["failures"]["incomplete"].as_str().unwrap();
-    assert_contains(&reason, "earlier attempt did not run again");
+    assert_contains(reason, "earlier attempt did not run again");
     // Both passed on retry: the first attempt's failure is evidence of a flake.
     let green = again(&[("pays", None), ("odd", None)], &[("dryRun", "true")]);
     assert_eq!(green["failures"]["incomplete"], Value::Null, "{green}");
