@@ -54,7 +54,7 @@ pub enum StoreError {
     /// The login of this program has no right to the operation.
     #[error(
         "the database's login lacks a right for {doing}; use a login that has it, such as the owner of the tables. If a grant is \
-         missing, run `assay-admin migrate` as the owner"
+         missing, run `assay-admin migrate` as the owner, or `SELECT assay_grant_roles();` as a superuser"
     )]
     NotPermitted {
         /// The operation that failed.

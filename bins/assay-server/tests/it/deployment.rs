@@ -585,7 +585,7 @@ fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
     logins
         .database
         .execute(&format!("REVOKE SELECT ON run FROM {backup}"));
-    let advice = "GRANT SELECT ON ALL TABLES";
+    let advice = "SELECT ON ALL TABLES";
     assert_eq!(forgotten(&proxy.base(), &[], "backup", advice), "warn");
     // A warning alone does not fail.
     let (status, report) = doctor(owner, &proxy.base(), &[]);

@@ -105,7 +105,7 @@ fn no_statement_is_built_from_text() {
             }
         }
     }
-    assert!(looked_at >= 100, "only {looked_at} statements were found");
+    assert!(looked_at >= 80, "only {looked_at} statements were found");
 }
 
 #[test]
@@ -301,11 +301,21 @@ impl<'a> Visit<'a> for Reader {
     }
 
     fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        if let Expr::Path(function) = &*call.func
-            && let Some(last) = function.path.segments.last()
-            && SQL_FUNCTIONS.iter().any(|name| last.ident == name)
-        {
-            self.call(call.args.first());
+        if let Expr::Path(function) = &*call.func {
+            let path: Vec<String> = function
+                .path
+                .segments
+                .iter()
+                .map(|of| of.ident.to_string())
+                .collect();
+            let is_of_sql = match &*path {
+                [.., of, last] if last == "new" => of == "SqlStatement",
+                [.., last] => SQL_FUNCTIONS.contains(&&**last),
+                [] => false,
+            };
+            if is_of_sql {
+                self.call(call.args.first());
+            }
         }
         syn::visit::visit_expr_call(self, call);
     }

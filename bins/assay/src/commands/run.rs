@@ -14,6 +14,7 @@ use assay_cli_job::gate::{
 };
 use assay_cli_local::sources::written::Before;
 use assay_cli_terminal::{message, misuse::Misuse, output, terminal};
+use assay_domain::decision::GateOutcome;
 use assay_reports::SourceFile;
 use clap::Args;
 use serde_json::Value;
@@ -222,7 +223,8 @@ fn print_decision(decision: &Decision) {
 
 /// The exit status of a decision about a command that ended with `code`.
 fn status_of(args: &RunArgs, decision: &Decision, code: u8) -> ExitCode {
-    match decision.outcome.passes() {
+    // A command that failed without a failed test is never a success.
+    match decision.outcome.passes() && (code == 0 || decision.outcome != GateOutcome::Clean) {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(args.excuses.exit_code.unwrap_or_else(|| failing(code))),
     }

@@ -433,7 +433,7 @@ fn the_command_of_a_fix_names_the_variant_on_which_the_test_fails() {
         ];
         agents.world.import_cases(ago, &[("pays", true)], &flags);
     }
-    let on_default = agents.answer("check_fix", json!({"test": "pays"}));
+    let on_default = agents.answer("check_fix", json!({"test": "cart > pays"}));
     let command = text(&on_default["command"]);
     assert!(
         command.ends_with("--test 'cart > pays' -- YOUR TEST COMMAND"),
@@ -453,13 +453,13 @@ fn the_command_of_a_fix_names_the_variant_on_which_the_test_fails() {
         ];
         agents.world.import_cases(ago, &[("adds", ago == 240)], &flags);
     }
-    let on_linux = agents.answer("check_fix", json!({"test": "adds", "maxBytes": 1_000}));
+    let on_linux = agents.answer("check_fix", json!({"test": "cart > adds", "maxBytes": 1_000}));
     let command = on_linux["command"].as_str();
     assert!(
         command.is_none_or(|command| command.contains("--suite 'linux' ")),
         "{on_linux}"
     );
-    let on_linux = agents.answer("check_fix", json!({"test": "adds"}));
+    let on_linux = agents.answer("check_fix", json!({"test": "cart > adds"}));
     assert!(
         text(&on_linux["command"]).contains("--suite 'linux' "),
         "{on_linux}"

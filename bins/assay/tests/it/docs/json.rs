@@ -95,7 +95,11 @@ fn each_command_prints_the_documented_fields() {
     check("backfill", &[&of_tree[..], &["--csv", &written]].concat());
     check("backfill --plan", &of_tree);
     let green = at("green.xml");
-    fs::write(&green, junit::report("2026-11-20T10:00:00Z", &[("adds", true)])).unwrap();
+    fs::write(
+        &green,
+        junit::report("2026-11-20T10:00:00Z", &[("adds", true), ("pays", true)]),
+    )
+    .unwrap();
     check("gate", &[&green, "--history", &at("history.csv")]);
     check(
         "quarantine",
