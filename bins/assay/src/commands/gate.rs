@@ -172,7 +172,7 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
 fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Result<()> {
     let text = match (output, global.json) {
         (GateOutput::Json, _) | (_, true) => format!("{}\n", show::json(decision)),
-        (GateOutput::Text, false) => show::text(decision),
+        (GateOutput::Text, false) => show::text(decision, terminal::width()),
         (GateOutput::Junit, false) => show::junit(decision),
     };
     let mut out = terminal::out();
