@@ -106,14 +106,14 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [ExistingIssue]) -> Vec<Cha
         };
         edges.extend(open.map(|(_, second)| Change::CloseSecond(second, issue.number)));
         let next = section.followed_by(problem);
-        match problem.state {
-            state if state == section.state => {
-                if next.written_into(&issue.body, problem) != issue.body.replace("\r\n", "\n") {
-                    texts.push(Change::Edit(problem, issue, next));
-                }
+        if problem.state == section.state {
+            if next.written_into(&issue.body, problem) != issue.body.replace("\r\n", "\n") {
+                texts.push(Change::Edit(problem, issue, next));
             }
-            State::Held => edges.push(Change::Close(problem, issue, next)),
-            _ => edges.push(Change::Tell(problem, issue, next)),
+        } else if problem.state == State::Held {
+            edges.push(Change::Close(problem, issue, next));
+        } else {
+            edges.push(Change::Tell(problem, issue, next));
         }
     }
     edges.into_iter().chain(new).chain(texts).collect()

@@ -215,7 +215,12 @@ impl Problem {
         facts.push(format!("[All results]({})", place.pages.address(&page)));
         let advice = match state {
             State::Broken => format!("Its failures on {stable} are most probably the code's."),
-            _ => format!(
+            State::Flaky
+            | State::Quiet
+            | State::Watched
+            | State::Held
+            | State::DidNotHold
+            | State::Occurs => format!(
                 "Prove a fix with `assay verify`, or write `Assay-Fixes:` and the test's name into the message of its commit. \
                  This issue is closed when the fix held on {stable}."
             ),
