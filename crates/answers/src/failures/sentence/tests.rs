@@ -306,13 +306,8 @@ fn a_new_test_that_fails_with_others_is_the_subject_of_its_sentence() {
     history.tests = 36;
     let last = history.runs.last_mut().unwrap();
     last.present = (0..36).collect();
-    let first = last.failures[0].clone();
-    last.failures = (20..36)
-        .map(|test| Failure {
-            test,
-            ..first.clone()
-        })
-        .collect();
+    let first = last.failures[0];
+    last.failures = (20..36).map(|test| Failure { test, ..first }).collect();
     let (number, at) = (last.run.number, last.run.started_at);
     let knowledge = Knowledge::AtTheTime;
     let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), number, knowledge, at);
