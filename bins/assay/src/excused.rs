@@ -66,6 +66,12 @@ impl Entry {
         if let Some((name, _)) = texts.iter().find(|(_, text)| text.trim().is_empty()) {
             return Err(wrong(&format!("{name} is empty")));
         }
+        let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+        if self.fingerprint.len() != 32 || !self.fingerprint.chars().all(is_digit) {
+            return Err(wrong(
+                "fingerprint is not one of an error, which has 32 digits of 0 to 9 and a to f",
+            ));
+        }
         let ends = end_of(&self.until).ok_or_else(|| wrong("until is no day such as 2026-12-20"))?;
         Ok(Excuse {
             until: self.until.to_string(),

@@ -236,6 +236,17 @@ fn compared(
 }
 
 impl RunChanges {
+    /// Why no test is listed as no longer reported, if the run is a selection of the suite.
+    pub fn selection(&self) -> Option<String> {
+        (self.missing_not_judged == Some(MissingNotJudged::Partial)).then(|| {
+            format!(
+                "Run {} lacks more than a tenth of the files of the stable branch, so tests that are no longer reported \
+                 were not looked for",
+                self.run.run_number
+            )
+        })
+    }
+
     /// About the memory that they take.
     fn bytes(&self) -> usize {
         let lists = [

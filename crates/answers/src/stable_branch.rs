@@ -136,10 +136,9 @@ impl StableBranchState {
         groups
     }
 
-    /// The run with which the newest failures began; none if no test fails.
-    pub fn newest_failing_since(&self, history: &History) -> Option<FailingSince> {
-        let (run, _) = *self.groups(history).first()?;
-        since(history, run)
+    /// The run with which the oldest of the failures began; none if no test fails.
+    pub fn red_since(&self, history: &History) -> Option<FailingSince> {
+        since(history, self.groups(history).last()?.0)
     }
 
     /// One sentence without a full stop, such as "14 tests fail on main since run 31".
@@ -230,7 +229,11 @@ impl StableBranchState {
             branch: history.stable_branch.to_string(),
             failing: count(self.failing.len()),
             explanation: self.sentence(history),
-            failing_since: self.newest_failing_since(history),
+            failing_since: self
+                .groups(history)
+                .first()
+                .and_then(|(run, _)| since(history, *run)),
+            red_since: self.red_since(history),
             suites: suites.collect(),
         }
     }
@@ -249,6 +252,8 @@ pub struct BranchState {
     pub explanation: String,
     /// The run with which the newest of these failures began; null if no test fails.
     pub failing_since: Option<FailingSince>,
+    /// The run with which the oldest of these failures began, since which the branch is red; null if no test fails.
+    pub red_since: Option<FailingSince>,
     /// The newest run of each suite, by the suite's name.
     pub suites: Vec<SuiteState>,
 }
@@ -353,6 +358,11 @@ mod tests {
             .collect();
         failing.sort_unstable();
         assert_eq!(failing.len(), state.failing());
+        let shown = state.state(&history);
+        let numbers =
+            [&shown.red_since, &shown.failing_since].map(|since| since.as_ref().map(|run| run.run_number));
+        let begun = || failing.iter().map(|(_, run)| *run);
+        assert_eq!(numbers, [begun().min(), begun().max()]);
         (state.sentence(&history), failing)
     }
 

@@ -13,13 +13,11 @@ const MOST_SHOWN: usize = 20;
 /// The verdicts that changed: a sentence and a table. Tests that now have enough runs, and are healthy, are only
 /// counted.
 pub fn in_words(changes: &VerdictChanges) -> String {
-    let is_news = |change: &&VerdictChange| {
-        (change.from, change.to) != (VerdictStatus::InsufficientData, VerdictStatus::Healthy)
-    };
-    let news: Vec<_> = changes.listed.iter().filter(is_news).collect();
+    let news: Vec<_> = changes.listed.iter().filter(|change| is_news(change)).collect();
     if changes.total == 0 {
         return String::new();
     }
+    let all: Vec<_> = changes.listed.iter().collect();
     let rows = news.iter().take(MOST_SHOWN).map(|change| {
         vec![
             change.to.to_string(),
@@ -35,7 +33,7 @@ pub fn in_words(changes: &VerdictChanges) -> String {
         if row_count == 0 {
             String::new()
         } else {
-            format!(": {}\n", sentence(&news))
+            format!(": {}\n", sentence(&all))
         }
     );
     let table = match row_count {
@@ -53,22 +51,40 @@ pub fn in_words(changes: &VerdictChanges) -> String {
     format!("{head}{table}{rest}")
 }
 
+/// Whether it is more than that a test now has enough runs, and is healthy.
+fn is_news(change: &VerdictChange) -> bool {
+    (change.from, change.to) != (VerdictStatus::InsufficientData, VerdictStatus::Healthy)
+}
+
 /// `2 tests became flaky, 1 is broken`.
-fn sentence(news: &[&VerdictChange]) -> String {
+fn sentence(changes: &[&VerdictChange]) -> String {
     let groups = [
-        (VerdictStatus::Broken, "is broken", "are broken"),
-        (VerdictStatus::Flaky, "became flaky", "became flaky"),
-        (VerdictStatus::Failing, "is failing", "are failing"),
-        (VerdictStatus::Healthy, "is healthy again", "are healthy again"),
+        (VerdictStatus::Broken, true, "is broken", "are broken"),
+        (VerdictStatus::Flaky, true, "became flaky", "became flaky"),
+        (VerdictStatus::Failing, true, "is failing", "are failing"),
+        (
+            VerdictStatus::Healthy,
+            true,
+            "is healthy again",
+            "are healthy again",
+        ),
         (
             VerdictStatus::InsufficientData,
+            true,
             "has too few runs",
             "have too few runs",
         ),
+        (
+            VerdictStatus::Healthy,
+            false,
+            "now has enough runs and is healthy",
+            "now have enough runs and are healthy",
+        ),
     ];
     let mut parts: Vec<String> = Vec::new();
-    for (status, one, several) in groups {
-        let count = news.iter().filter(|change| change.to == status).count();
+    for (status, is_news, one, several) in groups {
+        let is_of = |change: &&&VerdictChange| change.to == status && self::is_news(change) == is_news;
+        let count = changes.iter().filter(is_of).count();
         let noun = match (parts.is_empty(), count) {
             (_, 0) => continue,
             (true, 1) => " test",
@@ -89,7 +105,7 @@ mod tests {
 
     #[test]
     fn changes_are_counted_by_their_verdict() {
-        use VerdictStatus::{Broken, Flaky, Healthy};
+        use VerdictStatus::{Broken, Flaky, Healthy, InsufficientData};
         let change = |from, to| VerdictChange {
             test_name: "adds".into(),
             file_path: None,
@@ -101,6 +117,8 @@ mod tests {
             change(Healthy, Broken),
             change(Healthy, Flaky),
             change(Flaky, Healthy),
+            change(Healthy, InsufficientData),
+            change(InsufficientData, Healthy),
         ];
         let sentence_of =
             |places: &[usize]| sentence(&places.iter().map(|place| &statuses[*place]).collect::<Vec<_>>());
@@ -110,6 +128,10 @@ mod tests {
             "2 tests became flaky, 1 is healthy again"
         );
         assert_eq!(sentence_of(&[3]), "1 test is healthy again");
+        assert_eq!(
+            sentence_of(&[4, 5]),
+            "1 test has too few runs, 1 now has enough runs and is healthy"
+        );
         assert_eq!(sentence_of(&[]), "");
     }
 }

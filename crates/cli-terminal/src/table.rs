@@ -103,14 +103,18 @@ pub fn table_with_notes(
         text += line;
         text.push('\n');
         for note in notes {
-            text += &wrapped(&note, columns);
+            text += &indented(&note, GAP, Some(columns));
         }
     }
     Some(text)
 }
 
-/// A text in lines of at most this many columns, indented.
-fn wrapped(text: &str, columns: usize) -> String {
+/// An indented text in lines of at most this many columns. Without a terminal that is narrow it is one line.
+pub fn indented(text: &str, indent: u16, columns: Option<usize>) -> String {
+    let least = usize::from(indent) + LEAST;
+    let Some(columns) = columns.filter(|columns| *columns > least) else {
+        return format!("{:1$}{text}\n", "", usize::from(indent));
+    };
     let mut drawing = Drawing::new();
     drawing.load_style(presets::NOTHING);
     drawing
@@ -118,7 +122,7 @@ fn wrapped(text: &str, columns: usize) -> String {
         .set_width(u16::try_from(columns).unwrap_or(u16::MAX));
     drawing.add_row([printable(text.into()).text]);
     for column in drawing.column_iter_mut() {
-        column.set_padding((GAP, 0));
+        column.set_padding((indent, 0));
     }
     lines(&drawing)
 }
@@ -257,6 +261,21 @@ fn lines(drawing: &Drawing) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_indented_text_fits_the_terminal_and_stays_one_line_without_one() {
+        let text = "A failed test is excused if this change most probably did not break it.";
+        assert_eq!(indented(text, 2, None), format!("  {text}\n"));
+        let wrapped = indented(text, 2, Some(30));
+        assert!(
+            wrapped
+                .lines()
+                .all(|line| line.len() <= 30 && line.starts_with("  ")),
+            "{wrapped}"
+        );
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&wrapped), words(text));
+    }
 
     const ID: &str = "019aa3f4-5b1c-7def-8a3b-0123456789ab";
 

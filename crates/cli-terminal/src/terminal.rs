@@ -7,7 +7,7 @@ use std::{
 };
 
 use anstream::AutoStream;
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::Program;
 
@@ -101,8 +101,18 @@ pub fn print_line(line: fmt::Arguments<'_>) {
 /// The width of standard output in columns; `None` if it is not a terminal.
 pub fn width() -> Option<usize> {
     let stdout = io::stdout();
-    let (Width(columns), _) = terminal_size_of(&stdout)?;
-    (stdout.is_terminal() && columns > 0).then_some(usize::from(columns))
+    columns(stdout.is_terminal(), terminal_size_of(&stdout))
+}
+
+/// The width of standard error in columns; `None` if it is not a terminal.
+pub fn stderr_width() -> Option<usize> {
+    let stderr = io::stderr();
+    columns(stderr.is_terminal(), terminal_size_of(&stderr))
+}
+
+fn columns(is_terminal: bool, size: Option<(Width, Height)>) -> Option<usize> {
+    let (Width(columns), _) = size?;
+    (is_terminal && columns > 0).then_some(usize::from(columns))
 }
 
 /// Whether the program can ask a question: standard input and standard error are terminals.

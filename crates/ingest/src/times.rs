@@ -61,7 +61,8 @@ pub(crate) fn resolve(sources: &SourceTimes, chooser: &mut Chooser) -> Times {
     let by_report = sources
         .report_end
         .map(|end| (Origin::Report, end.plus_ms(shift_ms)))
-        .filter(|(_, end)| *end >= started_at);
+        // A report with one moment only has no duration.
+        .filter(|(_, end)| *end > started_at);
     let finished_at = by_flag.or(by_report).or(by_duration).map(|(from, end)| {
         chooser.note("finished at", &end, from);
         end
@@ -154,7 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_never_ends_before_it_starts() {
+    fn a_run_never_ends_before_it_starts_and_one_moment_is_no_duration() {
+        let moment = times(SourceTimes {
+            report_start: at(20),
+            report_end: at(20),
+            ..NOTHING
+        });
+        assert_eq!((moment.started_at.unix_ms(), moment.finished_at), (20, None));
         assert_eq!(
             times(SourceTimes {
                 report_end: at(10),

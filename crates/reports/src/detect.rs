@@ -16,6 +16,10 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if playwright::is_blob(head) {
         return Ok(Format::Playwright);
     }
+    // A file that the archive only stores is readable text within it.
+    if head.starts_with("PK\u{3}\u{4}") {
+        return Err(NO_BLOB_REPORT.to_owned());
+    }
     if let Some(hint) = unsupported_xml(head) {
         return Err(hint.to_owned());
     }
@@ -247,13 +251,13 @@ fn unsupported_xml(text: &str) -> Option<&'static str> {
     }
 }
 
+/// What an archive is that is no report.
+const NO_BLOB_REPORT: &str =
+    "this is an archive without a whole `.jsonl` file; of archives, only Playwright's blob reports are read";
+
 /// The name of the format of a text that is neither a readable report nor JSON, and what to do instead.
 fn hint_about_other_text(text: &str) -> Option<&'static str> {
-    if text.starts_with("PK") {
-        Some(
-            "this is an archive without a whole `.jsonl` file; of archives, only Playwright's blob reports are read",
-        )
-    } else if text.starts_with("##teamcity[") || text.contains("\n##teamcity[") {
+    if text.starts_with("##teamcity[") || text.contains("\n##teamcity[") {
         Some(
             "these are TeamCity's service messages; write the tool's JUnit XML instead, such as by --log-junit of PHPUnit",
         )

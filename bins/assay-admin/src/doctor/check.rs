@@ -1,7 +1,10 @@
 //! A check of `assay-admin doctor` and its result.
 
 use anstyle::Style;
-use assay_cli_terminal::table::Tone;
+use assay_cli_terminal::{
+    table::{Tone, indented},
+    terminal,
+};
 use serde::Serialize;
 
 /// The maximum number of entries of one kind that a check names.
@@ -95,7 +98,8 @@ impl Check {
         Self::fail(check, reasons(error), "")
     }
 
-    /// The check as lines: status, subject, findings, then next steps.
+    /// The check as lines: status, subject, findings, then next steps. A next step may be a command to copy, so only
+    /// findings are wrapped.
     pub(crate) fn lines(&self) -> String {
         let (word, tone) = match self.status {
             Status::Ok => ("ok  ", Tone::Good),
@@ -105,10 +109,12 @@ impl Check {
         let bold = Style::new().bold();
         let mut text = String::new();
         for (place, found) in self.found.iter().enumerate() {
-            if place == 0 {
-                text += &format!("{}  {bold}{:10}{bold:#}  {found}\n", tone.paint(word), self.check);
-            } else {
-                text += &format!("{:18}{found}\n", "");
+            let found = indented(found, 18, terminal::width());
+            match found.get(18..).filter(|_| place == 0) {
+                Some(found) => {
+                    text += &format!("{}  {bold}{:10}{bold:#}  {found}", tone.paint(word), self.check);
+                }
+                None => text += &found,
             }
         }
         for advice in &self.advice {

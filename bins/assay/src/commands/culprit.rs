@@ -72,10 +72,9 @@ pub(crate) struct CulpritArgs {
 
 /// Runs `assay culprit`.
 pub(crate) fn run(global: &Global, args: &CulpritArgs) -> anyhow::Result<ExitCode> {
-    let history = match &args.test {
-        Some(test) => Some(history(global, args, test)?),
-        None => None,
-    };
+    let has_server = environment::read_key().is_some_and(|key| !key.trim().is_empty());
+    let test = args.test.as_ref().filter(|_| has_server || args.good.is_none());
+    let history = test.map(|test| history(global, args, test)).transpose()?;
     let (good, bad) = match (&args.good, &args.bad, &history) {
         (Some(good), Some(bad), _) => (good.clone(), bad.clone()),
         (.., Some(history)) => history.bounds()?,

@@ -55,7 +55,7 @@ Examples:
     assay gate --run \"$RUN_ID\"
 
 Exit status: 0 no test failed, or every failed test is excused and the run is valid; 1 the run does not pass (or --exit-code); 2 wrong \
-usage; 3 the server or the history could not be read, so that nothing is excused.";
+usage; 3 the server, the history or a report could not be read, so that nothing is excused.";
 
 /// Decide whether the failures of a run may be excused
 ///
@@ -113,13 +113,12 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
             args.flags.project.as_deref(),
             &args.flags.connection,
         ),
-        None => {
-            let files = files::read(global.progress(), &args.paths, args.flags.report.format.0)?;
+        None => files::read(global.progress(), &args.paths, args.flags.report.format.0).and_then(|files| {
             match args.history.is_empty() {
                 true => judge_by_server(global, args, &files),
                 false => judge_by_history(global, args, files),
             }
-        }
+        }),
     };
     let judged = match judged {
         Ok(judged) => judged,
@@ -150,7 +149,7 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
     let server = match args.flags.configured_server() {
         Ok(server) => server,
         Err(error) => {
-            record::not_stored(ci.provider, &error);
+            record::not_stored(ci.provider, decision, &error);
             if !args.flags.report_to.is_none() {
                 message!("the result is not reported, because the server composes it for an ingest key");
             }
@@ -172,7 +171,7 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
 fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Result<()> {
     let text = match (output, global.json) {
         (GateOutput::Json, _) | (_, true) => format!("{}\n", show::json(decision)),
-        (GateOutput::Text, false) => show::text(decision),
+        (GateOutput::Text, false) => show::text(decision, terminal::width()),
         (GateOutput::Junit, false) => show::junit(decision),
     };
     let mut out = terminal::out();

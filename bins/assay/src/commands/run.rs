@@ -218,7 +218,11 @@ impl Job<'_> {
 fn print_decision(decision: &Decision) {
     use std::io::Write as _;
     // Standard output is the command's.
-    let _ = write!(terminal::err(), "{}", show::text(decision));
+    let _ = write!(
+        terminal::err(),
+        "{}",
+        show::text(decision, terminal::stderr_width())
+    );
 }
 
 /// The exit status of a decision about a command that ended with `code`.

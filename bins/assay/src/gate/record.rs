@@ -61,17 +61,21 @@ pub(crate) fn store(
         sent.map_err(anyhow::Error::new)
     });
     if let Err(error) = sent {
-        not_stored(sender.ci.provider, &error);
+        not_stored(sender.ci.provider, decision, &error);
     }
 }
 
-/// Prints that a decision is not stored, and why. It is a warning unless no ingest key was given.
-pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
-    let text = |why: &str| {
-        format!("the gate's decision is not stored, so the pages do not show what it excused: {why}")
+/// Prints that a decision is not stored, and why. It is a warning unless no ingest key was given. Without that and an
+/// excused test nothing is printed.
+pub(crate) fn not_stored(provider: Option<CiProvider>, decision: &Decision, error: &anyhow::Error) {
+    let excuses = decision.excused() > 0;
+    let text = |why: &str| match excuses {
+        true => format!("the gate's decision is not stored, so the pages do not show what it excused: {why}"),
+        false => format!("the gate's decision is not stored: {why}"),
     };
     match error.downcast_ref::<MissingSetting>() {
-        Some(missing) => message!("{}", text(missing.message())),
+        Some(missing) if excuses => message!("{}", text(missing.message())),
+        Some(_) => {}
         None => {
             let advice = errors::advice(error).map_or_else(String::new, |advice| format!("; {advice}"));
             errors::warn(provider, &text(&format!("{error:#}{advice}")));

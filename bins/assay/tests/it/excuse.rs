@@ -77,8 +77,14 @@ fn the_gate_honours_an_excuse_for_its_error_until_its_day() {
     assert_eq!(failed["explanation"], sentence);
     assert_eq!(check().status.code(), Some(0));
 
-    write(checkout, "another", &day(5));
+    write(checkout, &"0".repeat(32), &day(5));
     assert_eq!(gate().0, Some(1));
+    for impossible in ["xyz", &fingerprint[1..], &fingerprint.to_uppercase()] {
+        write(checkout, impossible, &day(5));
+        let checked = check();
+        assert_eq!(checked.status.code(), Some(2), "{impossible}");
+        assert_contains(&stderr_text(&checked), "which has 32 digits of 0 to 9 and a to f");
+    }
 
     for (until, why) in [(day(-1), "was excused until"), (day(32), "at most 30 days ahead")] {
         write(checkout, &fingerprint, &until);

@@ -111,6 +111,14 @@ fn a_closed_pipe_changes_no_status() {
 }
 
 #[test]
+fn a_report_that_cannot_be_read_has_the_status_of_the_unknown() {
+    let mut gate = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&["gate", "/absent.xml"]);
+    let output = gate.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr_text(&output));
+    assert_contains(&stderr_text(&output), "/absent.xml: no such file or folder");
+}
+
+#[test]
 fn a_test_in_a_changed_file_with_a_name_that_git_quotes_is_not_excused() {
     let (history, checkout) = (folder(), tempfile::tempdir().unwrap());
     // In the branch's own earlier run, `odd` failed, too.

@@ -4,7 +4,7 @@ use assay_domain::{
     owners::Ownership,
     page::Page,
     project::ProjectTag,
-    run::{RunStatus, RunTag, ShardCount},
+    run::{MissingNotJudged, RunStatus, RunTag, ShardCount},
     test::TestName,
     test_attempts::StoredAttempt,
 };
@@ -208,7 +208,7 @@ fn changes_of(name: &str) -> Vec<RunChanges> {
             branch: None,
         },
         base: None,
-        missing_not_judged: None,
+        missing_not_judged: (name == "selection").then_some(MissingNotJudged::Partial),
         broken: tests(false),
         repaired: tests(false),
         newly_skipped: tests(!name.is_empty()),
@@ -537,6 +537,19 @@ fn a_comment_of_ten_long_failures_fits() {
     let length = comment.markdown.chars().count();
     assert!(length <= 65_536, "{length}");
     skeleton(&comment.markdown);
+}
+
+#[test]
+fn a_run_with_fewer_files_says_that_missing_tests_were_not_looked_for() {
+    let said = |name: &str| {
+        let runs = vec![run("unit", RunStatus::Passed, None)];
+        let results = results(name, Vec::new(), gate(0.0, Action::Pass, 0), runs);
+        let markdown = compose(&results, &FailedError::default()).markdown;
+        markdown.contains(
+            "Run 812 lacks more than a tenth of the files of the stable branch, so tests that are no longer",
+        )
+    };
+    assert!(said("selection") && !said("pays"));
 }
 
 #[test]

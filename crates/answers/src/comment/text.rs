@@ -306,7 +306,9 @@ impl Text<'_> {
                 .map(|names| format!("Probably renamed: {names}. A line in `.assay/renames` joins them.")),
             named(slower).map(|names| format!("{slower_total} slower: {names}.")),
         ];
-        lines.into_iter().flatten().collect()
+        let selections = changes.iter().filter_map(RunChanges::selection).take(MOST_NAMED);
+        let selections = selections.map(|sentence| format!("{sentence}."));
+        lines.into_iter().flatten().chain(selections).collect()
     }
 
     /// The stable branch, at its revision if all runs are compared with the same one.

@@ -323,6 +323,16 @@ impl CauseSentences<'_> {
         let facts = self.facts;
         if facts.in_crowd {
             let same = facts.same_error.in_this_run;
+            let others = facts.failed_in_run.saturating_sub(1);
+            // The sentence is about the new test.
+            if self.is_new() && others > 0 {
+                let error = match same {
+                    0 => String::new(),
+                    _ => format!("; {same} of them with the same error"),
+                };
+                let tests = if others == 1 { "test" } else { "tests" };
+                return format!("Failed with {others} other {tests} in this run{error}");
+            }
             let error = if same > 0 {
                 format!("; {} of them with the same error", same + 1)
             } else {

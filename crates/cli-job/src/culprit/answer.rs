@@ -86,8 +86,9 @@ impl<'a> Answer<'a> {
                 ),
             },
             NextStep::Run { commit: place, times } => {
+                let times = output::count(times, "time");
                 format!(
-                    "Run {} next, until it passes or has failed {times} times\n",
+                    "Run {} next, until it passes or has failed {times}\n",
                     subject(place)
                 )
             }

@@ -65,6 +65,8 @@ pub struct Search {
     commits: Vec<String>,
     bisection: Bisection,
     flake_rate: f64,
+    /// Whether neither a flag nor a history says how often the test fails by itself.
+    is_assumed: bool,
     /// The newest commit, as it was given.
     bad: String,
     runs: u32,
@@ -80,9 +82,8 @@ impl Search {
         flake_rate: Option<f64>,
     ) -> Result<Self, SearchError> {
         let commits = commits(repository, good, bad)?;
-        let flake_rate = flake_rate
-            .or_else(|| history.and_then(History::flake_rate))
-            .unwrap_or(USUAL_RATE);
+        let known = flake_rate.or_else(|| history.and_then(History::flake_rate));
+        let flake_rate = known.unwrap_or(USUAL_RATE);
         let mut bisection = Bisection::new(commits.len(), flake_rate);
         let places: HashMap<&str, usize> = commits
             .iter()
@@ -103,6 +104,7 @@ impl Search {
             commits,
             bisection,
             flake_rate,
+            is_assumed: known.is_none(),
             bad: bad.to_owned(),
             runs: 0,
         })
@@ -111,10 +113,14 @@ impl Search {
     /// One line about what is searched.
     pub fn in_words(&self) -> String {
         format!(
-            "{} from {} to {}; the test fails by itself in {:.1} % of its runs",
+            "{} from {} to {}; {} in {:.1} % of its runs",
             output::count(self.commits.len(), "commit"),
             short(self.commits.first().map_or("", String::as_str)),
             short(&self.bad),
+            match self.is_assumed {
+                true => "without --flake-rate the test is assumed to fail by itself",
+                false => "the test fails by itself",
+            },
             100.0 * self.flake_rate
         )
     }
@@ -286,10 +292,11 @@ mod tests {
     fn the_commit_that_breaks_the_command_is_found_and_the_worktree_removed() {
         let (folder, names) = repository(9, 5);
         let mut search = Search::new(folder.path(), (&names[0], &names[8]), None, Some(0.05)).unwrap();
+        let words = search.in_words();
+        assert!(words.starts_with("8 commits from "), "{words}");
         assert!(
-            search.in_words().starts_with("8 commits from "),
-            "{}",
-            search.in_words()
+            words.ends_with("; the test fails by itself in 5.0 % of its runs"),
+            "{words}"
         );
         let passes = |folder: &Path| Ok(Some(i32::from(folder.join("broken").exists())));
         search.run(&(), 50, passes).unwrap();
@@ -315,7 +322,12 @@ mod tests {
     #[test]
     fn commits_that_cannot_run_leave_the_search_open_or_stuck() {
         let (folder, names) = repository(4, 2);
-        let mut search = Search::new(folder.path(), (&names[0], &names[3]), None, Some(0.05)).unwrap();
+        let mut search = Search::new(folder.path(), (&names[0], &names[3]), None, None).unwrap();
+        let words = search.in_words();
+        assert!(
+            words.ends_with("is assumed to fail by itself in 5.0 % of its runs"),
+            "{words}"
+        );
         let open = Answer::of(&search).to_json();
         assert_eq!(open["outcome"], "open");
         assert!(open["next"]["times"].as_u64().unwrap() >= 1, "{open}");

@@ -3,7 +3,7 @@
 //! Names and sentences come from reports and branches, so each form escapes them.
 
 use assay_cli_local::analysis::cause_words;
-use assay_cli_terminal::{output, terminal};
+use assay_cli_terminal::{output, table::indented, terminal};
 use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
@@ -12,17 +12,18 @@ use crate::gate::policy::{Decision, Refusal, Reran};
 /// Longest text of a report in any form, in characters.
 const LONGEST_TEXT: usize = 500;
 
-/// The decision for a terminal or a log.
-pub fn text(decision: &Decision) -> String {
+/// The decision for a terminal of this many columns, or for a log.
+pub fn text(decision: &Decision, columns: Option<usize>) -> String {
+    let indented = |text: &str| indented(text, 2, columns);
     let mut text = format!("{}\n", headline(decision));
     if let Some(reran) = &decision.reran {
-        text += &format!("  {}\n", reran_in_words(reran));
+        text += &indented(&reran_in_words(reran));
     }
     if let Some(burn_in) = &decision.burn_in {
-        text += &format!("  {}\n", plain(&burn_in.in_words()));
+        text += &indented(&plain(&burn_in.in_words()));
     }
     for sentence in decision.problems.iter().chain(&decision.open) {
-        text += &format!("  {}\n", plain(sentence));
+        text += &indented(&plain(sentence));
     }
     for (failure, refusal) in &decision.failed {
         let mark = if refusal.is_none() {
@@ -31,15 +32,18 @@ pub fn text(decision: &Decision) -> String {
             "not excused"
         };
         text += &format!(
-            "\n{mark}: {}{}\n  {} (this change: {}). {}\n",
+            "\n{mark}: {}{}\n",
             plain(&failure.test_name),
             file(failure.file_path.as_deref()),
+        );
+        text += &indented(&format!(
+            "{} (this change: {}). {}",
             cause_words(failure.cause),
             band(failure.mine),
             plain(&failure.explanation),
-        );
+        ));
         if let Some(refusal) = refusal {
-            text += &format!("  Not excused: {}\n", refusal.sentence());
+            text += &indented(&format!("Not excused: {}", refusal.sentence()));
         }
     }
     text
@@ -199,9 +203,11 @@ mod tests {
             ..decision("pays", 1)
         };
         let line = "Ran 2 tests again, 3 times, 14 s: this change, P .004\n";
-        assert!(text(&reran(0.004, 3)).contains(line));
-        assert!(text(&reran(0.000_1, 1)).contains("once, 14 s: this change, P below .001"));
-        assert!(!text(&decision("pays", 1)).contains("Ran "));
+        assert!(text(&reran(0.004, 3), None).contains(line));
+        assert!(text(&reran(0.000_1, 1), None).contains("once, 14 s: this change, P below .001"));
+        let narrow = text(&decision("pays", 1), Some(40));
+        assert!(!narrow.contains("Ran "));
+        assert!(narrow.lines().skip(1).all(|line| line.len() <= 40), "{narrow}");
     }
 
     #[test]

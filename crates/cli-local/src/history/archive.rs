@@ -50,8 +50,8 @@ pub enum ArchiveError {
 pub struct Unpacked {
     /// The reports.
     pub reports: Vec<SourceFile>,
-    /// Names that lead out of the archive, links and encrypted files, which are left out.
-    pub refused: usize,
+    /// The entries that are left out: names that lead out of the archive, links, encrypted files and archives.
+    pub refused: Vec<String>,
 }
 
 /// Reads the reports in a zip.
@@ -80,7 +80,8 @@ fn unpack_within(mut file: File, most_bytes: u64) -> Result<Unpacked, ArchiveErr
             .enclosed_name()
             .map(|path| path.to_string_lossy().replace('\\', "/"));
         let (Some(name), false, false) = (name, entry.is_symlink(), entry.encrypted()) else {
-            unpacked.refused += 1;
+            let name = String::from_utf8_lossy(entry.name_raw());
+            unpacked.refused.push(assay_reports::shown_name(&name));
             continue;
         };
         let packed = entry.compressed_size();
@@ -92,6 +93,9 @@ fn unpack_within(mut file: File, most_bytes: u64) -> Result<Unpacked, ArchiveErr
         let mut entry = archive.by_index(index).map_err(broken)?;
         read_on(&mut entry, &mut bytes, BEGINNING, &name, packed)?;
         if assay_reports::looks_like_report(&bytes).is_none() {
+            if bytes.starts_with(b"PK\x03\x04") {
+                unpacked.refused.push(assay_reports::shown_name(&name));
+            }
             of_others += length(&bytes);
             if of_others > MOST_BYTES_OF_OTHERS {
                 return Err(ArchiveError::TooLarge);
@@ -124,7 +128,7 @@ pub fn plain(mut file: File, name: &str) -> Result<Unpacked, ArchiveError> {
     }
     Ok(Unpacked {
         reports: vec![report(name.to_owned(), bytes)],
-        refused: 0,
+        refused: Vec::new(),
     })
 }
 
@@ -233,12 +237,9 @@ mod tests {
             );
             add(writer, "out/pom.xml", options, b"<project/>");
             add(writer, "out/page.html", options, REPORT.as_bytes());
-            add(
-                writer,
-                "out/nested.zip",
-                options,
-                b"PK\x03\x04 an archive in the archive",
-            );
+            // Its file is stored, so that the bytes have the text of a report.
+            let nested = format!("PK\x03\x04 a.xml{REPORT}");
+            add(writer, "out/nested.zip", options, nested.as_bytes());
         })
         .unwrap();
         let names: Vec<_> = unpacked
@@ -248,7 +249,10 @@ mod tests {
             .collect();
         assert_eq!(names, ["abs/junit.xml", "out/large.xml"]);
         assert_eq!(unpacked.reports[1].bytes, REPORT.as_bytes());
-        assert_eq!(unpacked.refused, 2);
+        assert_eq!(
+            unpacked.refused,
+            ["../../etc/junit.xml", "link.xml", "out/nested.zip"]
+        );
     }
 
     #[test]

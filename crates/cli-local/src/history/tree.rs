@@ -15,8 +15,8 @@ use crate::sources::files;
 /// The names that a pattern may have.
 const NAMES: [&str; 5] = ["run", "branch", "commit", "job", "attempt"];
 
-/// A pattern such as `{branch}/{run}-{commit}/*`. Each part matches one folder of a path; the last one may be followed by
-/// any others.
+/// A pattern such as `{branch}/{run}-{commit}/*`. Each part but `{*branch}` matches one folder of a path; the last one may
+/// be followed by any others.
 #[derive(Debug, Clone)]
 pub struct PathPattern(Regex);
 
@@ -30,9 +30,10 @@ pub type TreeRun = (PathValues, Vec<PathBuf>);
 type Ordered = Vec<(Reverse<bool>, u128, String)>;
 
 impl PathPattern {
-    /// Parses a pattern. A name takes as little of a folder as the text after it allows.
+    /// Parses a pattern. A name takes as little of a folder as the text after it allows, and `{*branch}` as few folders.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut pattern = regex::escape(text.trim_matches('/')).replace("\\*", "[^/]+?");
+        let pattern = regex::escape(text.trim_matches('/')).replace(r"\{\*branch\}", "(?<branch>.+?)");
+        let mut pattern = pattern.replace(r"\*", "[^/]+?");
         for name in NAMES {
             pattern = pattern.replace(&format!("\\{{{name}\\}}"), &format!("(?<{name}>[^/]+?)"));
         }
@@ -116,6 +117,12 @@ mod tests {
         assert_eq!(
             values("builds/main/812-c0ffee/out/junit.xml").as_deref(),
             Some("branch=main commit=c0ffee run=812")
+        );
+        let deep = PathPattern::parse("{*branch}/{run}-{commit}/junit.xml").unwrap();
+        let found = deep.values("feature/fix-1/812-c0ffee/junit.xml").unwrap();
+        assert_eq!(
+            ["branch", "run", "commit"].map(|name| found[name].as_str()),
+            ["feature/fix-1", "812", "c0ffee"]
         );
         assert_eq!(values("builds/main/812"), None);
         assert_eq!(values("other/main/812-c0ffee/junit.xml"), None);

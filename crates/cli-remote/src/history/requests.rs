@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeSet,
     fs::File,
     io::{self, Read as _, Seek as _},
     thread,
@@ -165,7 +166,12 @@ impl Requests {
         mut each: impl FnMut(&Value) -> bool,
     ) -> Result<(), HostError> {
         let mut next = Some(path.to_owned());
+        let mut read = BTreeSet::new();
         while let Some(page) = next {
+            if !read.insert(page.clone()) {
+                let again = format!("the CI service's list does not end: it names the page {page} again");
+                return Err(HostError::Unusable(again));
+            }
             let (answer, link) = self.page(&page)?;
             if !list(&answer, pointer).all(&mut each) {
                 break;
@@ -188,7 +194,8 @@ impl Requests {
 
     /// Gets JSON, and the path of the next page.
     fn page(&self, path: &str) -> Result<(Value, Option<String>), HostError> {
-        let answer = self.send(&format!("{}{path}", self.address.base()))?;
+        let url = format!("{}{path}", self.address.base());
+        let answer = self.follow(&url, |target| self.own_path(target).is_some())?;
         let next = next_page(answer.headers()).map(|url| match self.own_path(&url) {
             Some(path) => Ok(path.to_owned()),
             None => Err(HostError::Unusable(format!(
@@ -207,21 +214,9 @@ impl Requests {
     /// Downloads a file, from a path of the service or another address.
     pub(super) fn download(&self, url: &str) -> Result<(File, u64), HostError> {
         let mut answer = match url.starts_with('/') {
-            true => self.send(&format!("{}{url}", self.address.base()))?,
-            false => self.send(url)?,
+            true => self.follow(&format!("{}{url}", self.address.base()), |_| true)?,
+            false => self.follow(url, |_| true)?,
         };
-        for _ in 0..MOST_HOPS {
-            if answer.status().is_redirection() {
-                let target = answer.headers().get(header::LOCATION);
-                let target = target.and_then(|target| target.to_str().ok()).unwrap_or_default();
-                answer = self.send(target)?;
-            }
-        }
-        if answer.status().is_redirection() {
-            return Err(HostError::Unusable(
-                "it is redirected too often to be downloaded".to_owned(),
-            ));
-        }
         let mut file = tempfile::tempfile()?;
         let bytes = io::copy(
             &mut answer.body_mut().as_reader().take(LARGEST_FILE + 1),
@@ -232,6 +227,30 @@ impl Requests {
         }
         file.rewind()?;
         Ok((file, bytes))
+    }
+
+    /// Requests an address, and where it is redirected to if that may be followed.
+    fn follow(&self, url: &str, may_be: impl Fn(&str) -> bool) -> Result<Response<Body>, HostError> {
+        let mut answer = self.send(url)?;
+        for _ in 0..MOST_HOPS {
+            if !answer.status().is_redirection() {
+                return Ok(answer);
+            }
+            let target = answer.headers().get(header::LOCATION);
+            let target = target.and_then(|target| target.to_str().ok()).unwrap_or_default();
+            if !may_be(target) {
+                let place = target.split('?').next().unwrap_or_default();
+                let moved = format!(
+                    "the CI service moved it to {place}, which is not followed; name it as it is now"
+                );
+                return Err(HostError::Unusable(moved));
+            }
+            answer = self.send(target)?;
+        }
+        match answer.status().is_redirection() {
+            true => Err(HostError::Unusable("it is redirected too often".to_owned())),
+            false => Ok(answer),
+        }
     }
 
     /// The path of an address of this service.

@@ -354,7 +354,10 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
             &of.no_longer_reported,
             &of.added,
         ];
-        of.renamed.total > 0 || of.slower.total > 0 || lists.iter().any(|list| list.total > 0)
+        of.renamed.total > 0
+            || of.slower.total > 0
+            || of.selection().is_some()
+            || lists.iter().any(|list| list.total > 0)
     };
     let changes: Vec<&RunChanges> = changes.iter().filter(has_changes).collect();
     html! {
@@ -364,6 +367,7 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
                 @for of in changes {
                     div.box {
                         p.sub { a href=(links::run(project, &of.run.id)) { "Run " (of.run.run_number) } }
+                        @if let Some(why) = of.selection() { p.sub { (why) "." } }
                         (list_of(project, "no longer reported", &of.no_longer_reported, true))
                         (list_of(project, "newly skipped", &of.newly_skipped, true))
                         (list_of(project, "newly failing", &of.broken, true))

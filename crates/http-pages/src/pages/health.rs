@@ -1,7 +1,7 @@
 //! `/p/{id}/health`: the health of a project over weeks, and where the time of the stable branch's runs goes.
 
 use assay_answers::{
-    durations::{ProjectDurations, SlowTest, SlowerSince, SuiteChange, SuiteDurations, durations},
+    durations::{COMPARED, ProjectDurations, SlowTest, SlowerSince, SuiteChange, SuiteDurations, durations},
     health::{HealthWeek, OwnerWeeks, ProjectHealth, SuiteWeek, SuiteWeeks, health},
     test_list::{STATUSES, StatusCounts},
 };
@@ -198,7 +198,7 @@ fn time_of_runs(project: ProjectId, of: &ProjectDurations, now: Timestamp) -> Ma
     html! {
         section aria-labelledby="suites" {
             h2 #suites { "Time of a run" }
-            p.sub { "Of the newest " (count(of.runs, "complete run")) " of " bdi { (of.stable_branch) } " in the last 14 days. A test's usual duration is the median of its passes at the first attempt." }
+            p.sub { (count(of.runs, "complete run")) " of " bdi { (of.stable_branch) } " in the last 14 days. The figures are of the newest " (COMPARED) " runs of a suite, those before of its oldest " (COMPARED) ". A test's usual duration is the median of its passes at the first attempt." }
             @if of.suites.is_empty() { p.empty { "There is no complete run." } }
             (suites(&of.suites, has_suites))
         }
@@ -229,7 +229,7 @@ fn suites(suites: &[SuiteDurations], has_suites: bool) -> Markup {
                 span { "tests " b { (words::duration(suite.tests_ms)) } }
                 span { "failed attempts " b { (words::duration(suite.failed_attempts_ms)) } }
                 @if let Some(run) = suite.run_ms { span { "from start to end " b { (words::duration(run)) } } }
-                span { (count(suite.runs, "run")) }
+                span { "of the newest " (usize::try_from(suite.runs).unwrap_or(COMPARED).min(COMPARED)) " of " (count(suite.runs, "run")) }
             }
             @match &suite.change {
                 Some(change) => (changed(change)),

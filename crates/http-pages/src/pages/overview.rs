@@ -83,7 +83,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let body = html! {
         h1 { (stable.sentence(&history)) }
-        @if let Some(since) = stable.newest_failing_since(&history) {
+        @if let Some(since) = stable.red_since(&history) {
             @let run = runs.iter().find(|run| run.run_number == since.run_number);
             (failing_since(id, &since, run.and_then(RunRow::subject), run.and_then(|run| run.author_name.as_deref()), view.now))
         }

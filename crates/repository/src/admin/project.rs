@@ -7,7 +7,7 @@ use assay_domain::{
     edge::DROPPED_AFTER_DAYS,
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
-    settings::{Chat, ChatEvent, FlakeBudgetState, Repohost, Settings},
+    settings::{Chat, ChatEvent, Repohost, Settings},
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
 };
@@ -21,7 +21,7 @@ use crate::{
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
     },
-    read::judged_figures::{self, flake_budget},
+    read::judged_figures::budget_state,
 };
 
 /// The caller's project of this id.
@@ -103,7 +103,7 @@ fn load(
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
     type Words = Option<Vec<String>>;
-    type Budget = (Option<Vec<i32>>, bool);
+    type Budget = (Option<Vec<i32>>, bool, Option<Vec<i64>>);
     type Row = (String, Words, Words, Option<At>, bool, bool, Budget);
     let (stable_branch, events, served, served_at, pr_comments, stable_names, budget): Row = project::table
         .filter(project::id.eq(of.id.0))
@@ -114,7 +114,11 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             project::chat_served_at,
             project::pr_comments,
             project::stable_names,
-            (project::flake_budget, project::is_budget_exceeded),
+            (
+                project::flake_budget,
+                project::is_budget_exceeded,
+                project::health,
+            ),
         ))
         .first(connection)?;
     // Nothing is sent any more after assay-notify was away for as long as messages are kept.
@@ -143,10 +147,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             pr_comments_enabled: pr_comments,
         },
         stable_names,
-        flake_budget: flake_budget(budget.0.as_deref()).map(|of| FlakeBudgetState {
-            budget: of,
-            is_exceeded: budget.1,
-        }),
+        flake_budget: budget_state(budget.0.as_deref(), budget.1, budget.2.as_deref()),
     })
 }
 
@@ -333,11 +334,10 @@ pub(crate) fn change(
             .map(|budget| budget.map(|budget| vec![budget.most, budget.met_at])),
         is_budget_exceeded: None,
     };
-    if let Some(budget) = change.flake_budget {
-        // Of the last judgement, so that the state is that of the new budget at once.
-        let health: Option<Vec<i64>> = row().select(project::health).first(connection)?;
-        let flaky = judged_figures::flaky(health.as_deref());
-        changed.is_budget_exceeded = Some(budget.is_some_and(|budget| budget.is_exceeded(false, flaky)));
+    if let Some(budget) = &changed.flake_budget {
+        let before: Option<Vec<i32>> = row().select(project::flake_budget).first(connection)?;
+        // The next judgement reports a new budget that is exceeded.
+        changed.is_budget_exceeded = (before != *budget).then_some(false);
     }
     diesel::update(row())
         .set(changed)

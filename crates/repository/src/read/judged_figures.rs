@@ -1,6 +1,11 @@
 //! The figures of projects' last judgements, and their flake budgets.
 
-use assay_domain::{id::ProjectId, settings::FlakeBudget, store::ProjectFigures, verdict::VerdictStatus};
+use assay_domain::{
+    id::ProjectId,
+    settings::{FlakeBudget, FlakeBudgetState},
+    store::ProjectFigures,
+    verdict::VerdictStatus,
+};
 use diesel::prelude::*;
 use uuid::Uuid;
 
@@ -19,6 +24,19 @@ pub(crate) fn flake_budget(numbers: Option<&[i32]>) -> Option<FlakeBudget> {
         // Nothing else is stored.
         _ => None,
     }
+}
+
+/// The flake budget of a row of projects, and whether it is exceeded as of the last judgement. That may not be stored
+/// yet: a new budget counts as met until the next judgement, which reports it.
+pub(crate) fn budget_state(
+    numbers: Option<&[i32]>,
+    was_exceeded: bool,
+    health: Option<&[i64]>,
+) -> Option<FlakeBudgetState> {
+    flake_budget(numbers).map(|budget| FlakeBudgetState {
+        budget,
+        is_exceeded: budget.is_exceeded(was_exceeded, flaky(health)),
+    })
 }
 
 /// The number of flaky tests in stored figures.
@@ -47,7 +65,8 @@ impl Health {
 
 /// The figures of the projects that were judged last.
 pub(crate) fn judged_figures(connection: &mut PgConnection) -> Read<Vec<ProjectFigures>> {
-    let rows: Vec<(Uuid, String, Option<Vec<i64>>, bool)> = project::table
+    type Row = (Uuid, String, Option<Vec<i64>>, (Option<Vec<i32>>, bool));
+    let rows: Vec<Row> = project::table
         .filter(project::deleted_at.is_null())
         .filter(project::health.is_not_null())
         .filter(project::evaluated_at.is_not_null())
@@ -57,11 +76,12 @@ pub(crate) fn judged_figures(connection: &mut PgConnection) -> Read<Vec<ProjectF
             project::id,
             project::name,
             project::health,
-            project::is_budget_exceeded,
+            (project::flake_budget, project::is_budget_exceeded),
         ))
         .load(connection)?;
     rows.into_iter()
-        .map(|(id, name, health, is_budget_exceeded)| {
+        .map(|(id, name, health, (budget, was_exceeded))| {
+            let budget = budget_state(budget.as_deref(), was_exceeded, health.as_deref());
             let health: [i64; 8] = health
                 .unwrap_or_default()
                 .try_into()
@@ -75,7 +95,7 @@ pub(crate) fn judged_figures(connection: &mut PgConnection) -> Read<Vec<ProjectF
                 runs,
                 failed_runs,
                 flaky_lost_ms,
-                is_budget_exceeded,
+                is_budget_exceeded: budget.is_some_and(|budget| budget.is_exceeded),
             })
         })
         .collect()

@@ -155,11 +155,20 @@ fn a_flake_budget_is_exceeded_and_met_once() {
     assert_eq!((of.runs, of.failed_runs, of.is_budget_exceeded), (4, 1, true));
     assert_eq!(of.tests.map(|(_, tests)| tests), [0, 0, 1, 1, 0]);
     assert!(of.tests.contains(&(VerdictStatus::Flaky, 1)));
-    // A new budget has its state at once, and writes no edge.
-    for (most, is_exceeded) in [(1, false), (0, true)] {
+    // A new budget has its state at once. The next judgement writes its edge, once.
+    for (most, is_exceeded) in [(1, false), (0, true), (0, true)] {
         set(Some(FlakeBudget { most, met_at: 0 }));
         assert_eq!(state().unwrap().is_exceeded, is_exceeded);
     }
+    assert!(world.store.judged_figures().unwrap()[0].is_budget_exceeded);
+    for minute in 4..6 {
+        let run = report(&minute.to_string())
+            .at((10 - minute) * HOUR)
+            .test("x", "p");
+        import(&world, &run, minute);
+        set(Some(FlakeBudget { most: 0, met_at: 0 }));
+    }
+    assert_eq!(of_budget(&edges(&world)), [exceeded, exceeded]);
     // The failure leaves the window.
     let days = 15 * 24 * 60;
     import(
@@ -168,7 +177,7 @@ fn a_flake_budget_is_exceeded_and_met_once() {
         days,
     );
     let met = (ChatEvent::FlakeBudgetMet, EdgeSubject::Budget { flaky: 0 });
-    assert_eq!(of_budget(&edges(&world)), [exceeded, met]);
+    assert_eq!(of_budget(&edges(&world)), [exceeded, exceeded, met]);
     assert!(!state().unwrap().is_exceeded);
     set(None);
     assert_eq!(state(), None);

@@ -90,7 +90,7 @@ impl Plan {
         add(self.expired, "file", "that the CI service has deleted");
         let expiry = self.first_expiry;
         lines.extend(expiry.map(|at| format!("  the next file is deleted at {at}")));
-        lines.push("Nothing was read. Only the content shows which files are reports.".to_owned());
+        lines.push("Nothing was stored. Only the content shows which files are reports.".to_owned());
         lines.join("\n")
     }
 }

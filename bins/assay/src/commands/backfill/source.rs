@@ -16,12 +16,12 @@ use assay_cli_local::{
 };
 use assay_cli_remote::{
     history::{
-        BUILDKITE, CIRCLECI, GITHUB, GITLAB, HostError, JENKINS, PastFile, PastReport, PastRun, Project,
-        Requests, Retries, Service, Values,
+        self, BUILDKITE, CIRCLECI, GITHUB, GITLAB, HostError, JENKINS, PastFile, PastReport, PastRun,
+        Project, Requests, Retries, Service, Values,
     },
     server::address::Address,
 };
-use assay_cli_terminal::misuse::Misuse;
+use assay_cli_terminal::{misuse::Misuse, output};
 use assay_domain::{recording::RunContext, timestamp::Timestamp};
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext, shown_path};
@@ -168,13 +168,16 @@ impl Source {
             Self::Tree(folder, pattern) => {
                 let (runs, others) = tree::runs(global.progress(), folder, pattern)?;
                 if others > 0 {
-                    let note = format!("skipped {others} files whose paths do not match the pattern");
+                    let others = output::count(u64::try_from(others)?, "file");
+                    let note = format!("skipped {others} that the pattern does not match");
                     global.progress().note(&note);
                 }
                 let runs = runs
                     .into_iter()
                     .map(|(values, files)| run_of_tree(values, &files, now));
-                Ok(runs.filter(|run| run.started_at >= since).collect())
+                let mut runs: Vec<_> = runs.filter(|run| run.started_at >= since).collect();
+                runs.sort_by_key(|run| run.started_at);
+                Ok(runs)
             }
         }
     }
@@ -209,7 +212,7 @@ impl Source {
                 continue;
             }
             let found = match self.open(file, counts) {
-                Ok(opened) => unpack(opened, file, counts),
+                Ok(opened) => unpack(opened, file, &past.id, counts),
                 Err(error) if error.is_gone() => {
                     counts.expired += 1;
                     continue;
@@ -259,40 +262,55 @@ impl Source {
 }
 
 /// The reports in a file. One that cannot be unpacked is counted and has none.
-fn unpack(opened: File, file: &PastFile, counts: &mut Counts) -> Vec<SourceFile> {
+fn unpack(opened: File, file: &PastFile, report: &str, counts: &mut Counts) -> Vec<SourceFile> {
     let unpacked = match file.is_archive {
         true => archive::unpack(opened),
         false => archive::plain(opened, &file.name),
     };
     match unpacked {
         Ok(unpacked) => {
-            if unpacked.refused > 0 {
+            if let Some(first) = unpacked.refused.first() {
+                let number = u64::try_from(unpacked.refused.len()).unwrap_or(u64::MAX);
                 counts.unreadable(&format!(
-                    "{} entries of {}: they lead out of the archive or are links",
-                    unpacked.refused, file.name
+                    "{} of {} of {report}, the first {first}: links, archives, encrypted files and names that lead \
+                     out of the archive are refused",
+                    output::count(number, "file"),
+                    file.name
                 ));
             }
             unpacked.reports
         }
         Err(error) => {
-            counts.unreadable(&format!("{}: {error}", file.name));
+            counts.unreadable(&format!("{} of {report}: {error}", file.name));
             Vec::new()
         }
     }
 }
 
-/// A run whose files have paths with these values. It started when the first of them was written.
+/// A run whose files have paths with these values. If no report has a start, it started when the first was written.
 fn run_of_tree(values: Values, files: &[PathBuf], now: Timestamp) -> PastRun {
     let named = values.iter().map(|(name, value)| format!("{name}={value}"));
     let modified = |file: &PathBuf| file.metadata().ok()?.modified().ok();
     let first = files.iter().filter_map(modified).min();
     let file = |path: &PathBuf| Values::from([("path", path.to_string_lossy().into_owned())]);
-    PastRun {
+    let mut run = PastRun {
         id: named.collect::<Vec<_>>().join(" "),
         started_at: first.map_or(now, |at| time::OffsetDateTime::from(at).into()),
         parts: files.iter().map(file).collect(),
         values,
+    };
+    let past = report_of_tree(&run);
+    let content = |file: &PastFile| archive::plain(File::open(&file.url).ok()?, &file.name).ok();
+    let reports = past
+        .files
+        .iter()
+        .filter_map(content)
+        .flat_map(|file| file.reports);
+    // What cannot be read is noted when it is sent.
+    if let Ok(report) = history::read(&past, reports.collect(), now) {
+        run.started_at = report.prepared.recording.started_at;
     }
+    run
 }
 
 /// The report of such a run.

@@ -114,6 +114,11 @@ fn without_a_server_a_history_becomes_a_page_and_a_table() {
     );
     runs[5].legs[0].archive = zipped(&[("junit.xml", &bomb)], false);
     runs[6].legs[0].archive = b"no archive".to_vec();
+    let nested = format!("PK\x03\x04 junit.xml{}", report(runs[7].start, false));
+    runs[7].legs[0].archive = zipped(
+        &[("junit.xml", &report(runs[7].start, true)), ("old.zip", &nested)],
+        false,
+    );
     let folder = tempfile::tempdir().unwrap();
     let storage = storage(&runs);
     let github = github(runs, &storage);
@@ -130,7 +135,9 @@ fn without_a_server_a_history_becomes_a_page_and_a_table() {
         "1 day, 8 runs. In the last 1 day: ",
         "1 flaky test, 0 broken ones, ",
         "totals > pays",
-        "Of 12 runs, 8 have reports; files: 1 deleted by the CI service, 3 not readable.",
+        "Of 12 runs, 8 have reports; files: 1 deleted by the CI service, 4 not readable.",
+        "skipped 1 file of report of 5/5, the first ../../etc/junit.xml: links, archives,",
+        "skipped 1 file of report of 8/8, the first old.zip: ",
         "Open page.html",
         "unpacks to more than 250 times its size",
     ] {
@@ -155,6 +162,23 @@ fn without_a_server_a_history_becomes_a_page_and_a_table() {
         (&8.into(), &"trunk".into())
     );
     assert_eq!(analyzed["tests"][0]["status"], "flaky");
+}
+
+#[test]
+fn a_renamed_repository_is_read_under_its_old_name() {
+    let runs = vec![github_run(1, 2, true)];
+    let renamed = github(runs.clone(), &storage(&runs));
+    let old = Host::start(move |url, asked| {
+        if let Some(rest) = asked.path.strip_prefix("/repos/shop/old") {
+            return status(301, &format!("Location: {url}/repos/shop/web{rest}\r\n"));
+        }
+        let token = ("authorization", asked.headers["authorization"].as_str());
+        let answer = assay_testkit::Client::new(renamed.url.clone()).get_with(&asked.path, &[token]);
+        (answer.status, String::new(), answer.text().into_bytes())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let shown = succeeded(command(&folder, &old.url, &["--github", "shop/old", "--plan"]));
+    assert_contains(&shown, "1 run of github shop/old");
 }
 
 #[test]
@@ -436,6 +460,12 @@ fn each_failure_says_what_to_do() {
         true => host::json(&serde_json::json!({"total_count": 0, "workflow_runs": []})),
         false => host::json(&serde_json::json!({"default_branch": "main"})),
     });
+    let away = Host::start(|_, _| status(301, "Location: https://ci.test/repos/shop/web?a=1\r\n"));
+    let endless = Host::start(|url, asked| {
+        let link = format!("Link: <{url}{}>; rel=\"next\"\r\n", asked.path);
+        let body = serde_json::json!({"total_count": 1, "workflow_runs": []});
+        (200, link, body.to_string().into_bytes())
+    });
     for (command, code, part) in [
         (
             without(command(&folder, &github.url, &page)),
@@ -456,6 +486,16 @@ fn each_failure_says_what_to_do() {
             command(&folder, &empty.url, &page),
             1,
             "look further back with --days",
+        ),
+        (
+            command(&folder, &away.url, &page),
+            1,
+            "the CI service moved it to https://ci.test/repos/shop/web, which is not followed",
+        ),
+        (
+            command(&folder, &endless.url, &page),
+            1,
+            "the CI service's list does not end",
         ),
         (
             command(&folder, &github.url, &["--github", "shop", "--plan"]),

@@ -260,7 +260,7 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
     let mut run = Cli::new("").command(&flags);
     run.current_dir(folder.path());
     let shown = succeeded(run);
-    assert_contains(&shown, "skipped 1 files whose paths do not match the pattern");
+    assert_contains(&shown, "skipped 1 file that the pattern does not match");
     assert_eq!(
         rows(&folder),
         [
@@ -268,4 +268,15 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
             "totals > pays,10,main,decaf,,0,failed"
         ]
     );
+
+    // The dates are those of the reports. All files were written just now.
+    let dated = |more: &[&str]| {
+        let mut run = Cli::new("").command(&[&flags[..5], more].concat());
+        run.current_dir(folder.path()).output().unwrap()
+    };
+    let day = start().split('T').next().unwrap().to_owned();
+    let plan = String::from_utf8(dated(&["--plan"]).stdout).unwrap();
+    assert_contains(&plan, &format!("2 runs of dir builds, from {day} to {day}"));
+    let none = assay_testkit::stderr_text(&dated(&["--plan", "--days", "2"]));
+    assert_contains(&none, "no finished run of the last 2 days");
 }

@@ -301,6 +301,25 @@ fn a_new_test_that_fails_is_named_as_new_and_is_no_flake() {
 }
 
 #[test]
+fn a_new_test_that_fails_with_others_is_the_subject_of_its_sentence() {
+    let (mut history, _) = with_new_test(&[("a", true)]);
+    history.tests = 36;
+    let last = history.runs.last_mut().unwrap();
+    last.present = (0..36).collect();
+    let first = last.failures[0];
+    last.failures = (20..36).map(|test| Failure { test, ..first }).collect();
+    let (number, at) = (last.run.number, last.run.started_at);
+    let knowledge = Knowledge::AtTheTime;
+    let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), number, knowledge, at);
+    let sentence = explanation(&history, &causes[0], knowledge);
+    assert!(sentence.starts_with("New test: "), "{sentence}");
+    assert!(
+        sentence.contains("failed with 15 other tests in this run"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn the_strongest_action_of_the_failures_is_that_of_the_run() {
     let (_, one) = with_new_test(&[("a", true)]);
     for mines in [
