@@ -9,6 +9,7 @@ fn place() -> Place {
         project: "019aa3f4-5b1c-7def-8a3b-000000000001".parse().unwrap(),
         pages: PublicPages::at("https://assay.example.org"),
         stable_branch: "main".to_owned(),
+        now: "2026-11-29T00:00:00Z".parse().unwrap(),
     }
 }
 
@@ -57,12 +58,15 @@ fn issue(number: u64, problem: &Problem, open: bool) -> ExistingIssue {
 
 /// The changes as words.
 fn changes(problem: &Problem, issues: &[ExistingIssue]) -> Vec<String> {
-    let words = |change: &Change<'_>| match change {
-        Change::Create(_) => "create".to_owned(),
-        Change::Tell(_, issue, _) => format!("tell {}", issue.number),
-        Change::Close(_, issue, _) => format!("close {}", issue.number),
-        Change::CloseSecond(issue, first) => format!("close {} for {first}", issue.number),
-        Change::Edit(_, issue, _) => format!("edit {}", issue.number),
+    let words = |change: &Change<'_>| {
+        let number = change.issue.as_ref().map_or(0, |(issue, _)| issue.number);
+        match change.action {
+            Action::Create => "create".to_owned(),
+            Action::Comment => format!("tell {number}"),
+            Action::Close => format!("close {number}"),
+            Action::CloseSecond(first) => format!("close {number} for {first}"),
+            Action::Edit => format!("edit {number}"),
+        }
     };
     plan(std::slice::from_ref(problem), issues)
         .iter()
@@ -137,12 +141,12 @@ fn the_text_of_people_is_kept_and_no_name_leaves_the_section() {
     let section = Section::find(&before.body).unwrap();
     assert_eq!(section.subject, Subject::Test(test(hostile)));
     let broken = problem(hostile, Some("broken"), None);
-    let next = section.followed_by(&broken);
-    assert_eq!(next.mark(), "<!-- assay:edge 1 -->");
+    let next = section.followed_by(&broken, broken.state);
+    assert_eq!(next.mark(), "<!-- assay:edge 1 Broken -->");
     let after = next.written_into(&before.body.replace('\n', "\r\n"), &broken);
     assert!(
-        after.starts_with("Mine.\n\n<!-- assay:begin ")
-            && after.ends_with("<!-- assay:end -->\n\nMine, too.")
+        after.starts_with("Mine.\r\n\r\n<!-- assay:begin ")
+            && after.ends_with("<!-- assay:end -->\r\n\r\nMine, too.")
     );
     assert_eq!(Section::find(&after), Some(next));
     assert!(
