@@ -33,7 +33,8 @@ const MOST_NEW: usize = 50;
 
 const EXAMPLES: &str = "\
 For a job of the stable branch on GitHub (GITHUB_TOKEN with `issues: write`) or GitLab (GITLAB_TOKEN with the scope `api`). Every \
-issue has the label assay. It is closed only when a fix held, and never opened again. Text that people add is kept.
+issue has the label assay. It is closed only when a fix held or an older one is about the same, and never opened again. Text \
+that people add is kept.
 
 Examples:
   With ASSAY_URL and ASSAY_READ_KEY as variables of the job; what it would do:
@@ -121,8 +122,7 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
             Some(host) => match apply(host, change) {
                 Ok(number) => number,
                 Err(error) => {
-                    let is_of_one_issue =
-                        matches!(error, PostError::Refused { .. }) && !error.is_transient();
+                    let is_of_one_issue = matches!(error, PostError::Refused { .. }) && !error.is_transient();
                     let error = explained(error).context(words(change, number(change)));
                     if !is_of_one_issue {
                         let made = output::count(count(done.len()), "change");
@@ -307,9 +307,9 @@ fn explained(error: PostError) -> anyhow::Error {
             "give it `permissions: issues: write` on GitHub, or the scope api and the role Reporter on GitLab"
         }
         PostError::Refused { status: 410, .. } => "turn on issues in the settings of the repository",
-        PostError::Refused { status: 400 | 422, .. } => {
-            "shorten the issue's text, or close the issue; a closed one is not changed"
-        }
+        PostError::Refused {
+            status: 400 | 422, ..
+        } => "shorten the issue's text, or close the issue; a closed one is not changed",
         PostError::Refused { .. }
         | PostError::NoAnswer(_)
         | PostError::RateLimited { .. }

@@ -105,8 +105,9 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [ExistingIssue]) -> Vec<Cha
         };
         let Some((section, issue)) = open.next() else {
             // A person may have removed the section from an issue.
-            let is_removed =
-                |issue: &ExistingIssue| problem.has_title(&issue.title) && Section::find(&issue.body).is_none();
+            let is_removed = |issue: &ExistingIssue| {
+                problem.has_title(&issue.title) && Section::find(&issue.body).is_none()
+            };
             let is_finished = own.all(|(section, _)| section.state.is_final());
             if problem.state.needs_an_issue() && is_finished && !issues.iter().any(is_removed) {
                 new.push(change(Action::Create, None));

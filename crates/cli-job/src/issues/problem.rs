@@ -5,7 +5,11 @@ use assay_answers::{
     markdown::{code, one_line},
 };
 use assay_domain::{
-    fix::FixState, id::{ProjectId, RunId}, test::TestName, timestamp::Timestamp, verdict::VerdictStatus,
+    fix::FixState,
+    id::{ProjectId, RunId},
+    test::TestName,
+    timestamp::Timestamp,
+    verdict::VerdictStatus,
 };
 use serde::{Deserialize, Serialize};
 
