@@ -122,14 +122,14 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [ExistingIssue]) -> Vec<Cha
         }));
         let next = section.followed_by(problem, problem.state);
         let lines = |text: &str| text.replace("\r\n", "\n");
-        match problem.state {
-            state if state == section.state => {
-                if lines(&next.written_into(&issue.body, problem)) != lines(&issue.body) {
-                    texts.push(change(Action::Edit, Some((*issue, next))));
-                }
-            }
-            State::Held => edges.push(change(Action::Close, Some((*issue, next)))),
-            _ => edges.push(change(Action::Comment, Some((*issue, next)))),
+        if problem.state != section.state {
+            let action = match problem.state == State::Held {
+                true => Action::Close,
+                false => Action::Comment,
+            };
+            edges.push(change(action, Some((*issue, next))));
+        } else if lines(&next.written_into(&issue.body, problem)) != lines(&issue.body) {
+            texts.push(change(Action::Edit, Some((*issue, next))));
         }
     }
     edges.into_iter().chain(new).chain(texts).collect()

@@ -246,9 +246,9 @@ impl Problem {
             facts.extend(entry.facts(&stable));
         }
         facts.push(format!("[All results]({})", place.pages.address(&page)));
-        let advice = match state {
-            State::Broken => format!("Its failures on {stable} are most probably the code's."),
-            _ => format!(
+        let advice = match broken {
+            true => format!("Its failures on {stable} are most probably the code's."),
+            false => format!(
                 "Prove a fix with `assay verify`, or write `Assay-Fixes:` and the test's name into the message of its commit. \
                  This issue is closed when the fix held on {stable}."
             ),

@@ -122,9 +122,15 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
         return;
     }
     locked.requests.push((method.to_owned(), path.to_owned()));
-    let refusal = locked
+    let is_next = locked
         .refusals
-        .pop_front_if(|(refused, ..)| *refused == method || *refused == path);
+        .front()
+        .is_some_and(|(refused, ..)| *refused == method);
+    let refusal = if is_next {
+        locked.refusals.pop_front()
+    } else {
+        None
+    };
     let (status, header, answer) = match refusal {
         Some((_, status, header, text)) => (status, header, text.to_owned()),
         None => {
