@@ -22,7 +22,7 @@ use crate::{
     environment,
     forwarding::{Ended, Place},
     global::Global,
-    test_command::{CommandEnd, run_command},
+    test_command::{CommandEnd, code_of, run_command},
 };
 
 /// A command that runs again, with its reports.
@@ -76,18 +76,18 @@ impl Repeat for Repeated<'_> {
             false => Stdio::inherit(),
         };
         let place = Place::Group(Some(limit));
-        match run_command(&command, &variables, self.reports_to, stdout, place)? {
+        let status = match run_command(&command, &variables, self.reports_to, stdout, place)? {
             CommandEnd::With(Ended {
                 signal: Some(signal), ..
             }) => anyhow::bail!("the command was ended by signal {signal}"),
             CommandEnd::With(Ended { timed_out: true, .. }) => return Ok(RunEnd::TimedOut),
-            CommandEnd::With(_) => {}
+            CommandEnd::With(Ended { status, .. }) => code_of(status),
             CommandEnd::NotRun(_) => anyhow::bail!("the command cannot be run"),
-        }
+        };
         if before.written()?.is_empty() {
             return Ok(RunEnd::Unreported);
         }
         self.files = before.read_written(self.progress(), self.format)?;
-        Ok(RunEnd::Reported(Box::new(self.read(&self.files)?)))
+        Ok(RunEnd::Reported(Box::new(self.read(&self.files)?), status))
     }
 }

@@ -56,7 +56,7 @@ pub fn run_failures(
             return Ok(None);
         };
         let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
-        let gate = gate(explained.causes()).of_incomplete(run.incomplete.as_deref());
+        let gate = gate(explained.causes()).of_incomplete(run.incomplete.is_some());
         let on_stable = explained.causes().any(|failure| failure.facts.on_stable);
         let mut has_owner = explained.has_owner(query.owner.as_ref());
         let mut is_listed = query.listed.filter();

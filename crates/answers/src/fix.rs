@@ -1,24 +1,25 @@
 //! What is known of a test that is to be fixed, and whether its fixes hold on the stable branch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_domain::{
     attempt::AttemptStatus,
     fix::{FixOutcome, FixState, RunMode, StoredFix},
     history::{Occurrence, TestHistory},
     id::RunId,
-    observation::History,
+    observation::{History, RunObservations},
     period::{Days, Period},
     project::{Project, ProjectTag},
+    revision::{is_same_revision, tested_or_commit},
     signature::Classifier as _,
     store::{Store, StoreError, in_snapshot},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     timing::lower_median,
-    verdict::{ENGINE_WINDOW_DAYS, Judge},
+    verdict::{ENGINE_WINDOW_DAYS, Judge, Signal},
 };
 use assay_fingerprint::Fingerprinter;
-use assay_flakiness::plan::fix::{CleanRuns, bound};
+use assay_flakiness::plan::fix::{CleanRuns, GOOD_ENOUGH, bound};
 use serde::Serialize;
 
 /// Most variants, those with the most failures.
@@ -27,6 +28,10 @@ const MOST_VARIANTS: usize = 10;
 const MOST_ERRORS: usize = 5;
 /// The fewest characters of a commit that names it.
 const SHORTEST_COMMIT: usize = 7;
+/// Most failures before a fix whose errors are those of before, the newest ones.
+const MOST_BEFORE: usize = 5;
+/// Most failures after a fix that are compared with them, the oldest ones.
+const MOST_AFTER: usize = 20;
 
 /// What is known of a test that is to be fixed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,18 +42,21 @@ pub struct FixStatus {
     pub project: ProjectTag,
     /// The test.
     pub test: TestName,
-    /// The rate at which it fails on good code, in the last 14 days; null if it did not fail.
+    /// The rate at which it fails on good code, in the last 14 days; null if it did not fail. By the calendar, the share of
+    /// the runs that failed.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub rate: Option<f64>,
     /// The same on each variant on which it ran, those with the most failures first.
     #[cfg_attr(feature = "openapi", schema(max_items = 10))]
     pub variants: Vec<VariantRate>,
-    /// The rate that it may have after a fix; null without a rate.
+    /// When it fails, in one sentence, if only the calendar decides; else null. Runs at other times prove nothing.
+    pub calendar: Option<String>,
+    /// The rate that it may have after a fix; null without a rate, and by the calendar.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub largest_rate: Option<f64>,
-    /// The clean builds that show it with a probability of .95; null without a rate.
+    /// The clean builds that show it with a probability of .95; null like `largestRate`.
     pub builds_needed: Option<u32>,
-    /// The clean repetitions in one job that show it; null without a rate.
+    /// The clean repetitions in one job that show it; null like `largestRate`.
     pub repetitions_needed: Option<u32>,
     /// The least company in which it is known to fail. A fix is only proved by runs with at least these tests.
     pub mode: RunMode,
@@ -60,6 +68,16 @@ pub struct FixStatus {
     /// What jobs and people reported, the newest first.
     #[cfg_attr(feature = "openapi", schema(max_items = 20))]
     pub fixes: Vec<WatchedFix>,
+}
+
+impl FixStatus {
+    /// The named variant with the most failures, if it did not fail on all: a fix is proved where it failed.
+    pub fn only_on(&self) -> Option<&str> {
+        let has_clean = self.variants.iter().any(|variant| variant.failures == 0);
+        let failing = self.variants.iter().find(|variant| variant.failures > 0);
+        let failing = failing.filter(|variant| has_clean && !variant.variant.is_empty());
+        failing.map(|variant| variant.variant.as_str())
+    }
 }
 
 /// The rate of a test on a variant.
@@ -75,6 +93,8 @@ pub struct VariantRate {
     pub runs: u32,
     /// Those with a failed attempt.
     pub failures: u32,
+    /// The tests that ran in its newest complete run, on the stable branch if it ran there; null without a complete run.
+    pub tests: Option<u32>,
 }
 
 /// An error of a test.
@@ -101,7 +121,7 @@ pub struct WatchedFix {
     pub state: FixState,
     /// The clean runs of the stable branch since the commit, on variants on which the test failed before.
     pub clean_runs: u32,
-    /// The clean runs after which the fix holds.
+    /// The clean runs after which the fix holds, by the rate before; 298 where that is not known.
     pub runs_needed: u32,
     /// The run that failed.
     pub failed_run: Option<RunId>,
@@ -146,9 +166,22 @@ fn status_of(
         .filter_map(failed_in)
         .min()
         .unwrap_or(RunMode::InSuite);
-    let fixes = stored.into_iter().map(|fix| watched(&history, fix, rates.rate));
+    let failed: Vec<String> = stored
+        .iter()
+        .filter(|fix| has_failed(fix))
+        .map(|fix| fix.revision.clone())
+        .collect();
+    let fixes = stored.into_iter().map(|fix| {
+        let is_claimed = fix.check.is_none_or(|check| check.outcome == FixOutcome::Proved);
+        // A failure of the same commit outweighs its proofs.
+        let is_refuted = fix.check.is_some()
+            && failed
+                .iter()
+                .any(|revision| is_same_revision(revision, &fix.revision));
+        Watch::of(&history, fix, is_claimed && !is_refuted, rates.calendar.is_some())
+    });
     let fixes = with_errors(store, project, &history.test, fixes.collect())?;
-    let largest_rate = rates.rate.map(bound);
+    let largest_rate = rates.rate.filter(|_| rates.calendar.is_none()).map(bound);
     let errors = errors.into_iter().take(MOST_ERRORS).map(|error| KnownError {
         fingerprint: error.fingerprint,
         title: error.title,
@@ -158,6 +191,7 @@ fn status_of(
         project: project.tag(),
         rate: rates.rate,
         variants: rates.variants,
+        calendar: rates.calendar,
         largest_rate,
         builds_needed: largest_rate.map(|bound| CleanRuns::Builds.needed(bound)),
         repetitions_needed: largest_rate.map(|bound| CleanRuns::Repetitions.needed(bound)),
@@ -190,13 +224,14 @@ pub(crate) fn in_engine_window<T>(
 struct Rates {
     rate: Option<f64>,
     variants: Vec<VariantRate>,
+    calendar: Option<String>,
 }
 
 impl Rates {
     fn of(engine: &dyn Judge, window: &History, test: TestOrdinal, now: Timestamp) -> Self {
-        let rate_in = |history: &History| {
+        let verdict_in = |history: &History| {
             let judged = engine.judge_tests(history, now, &[test]).pop();
-            judged.map_or(0.0, |judged| judged.verdict.figures.flake_rate)
+            judged.map(|judged| judged.verdict)
         };
         let names: BTreeSet<&str> = window.runs.iter().map(|run| &*run.run.variant).collect();
         let mut variants: Vec<VariantRate> = names
@@ -207,39 +242,68 @@ impl Rates {
         variants.sort_by_key(|variant| std::cmp::Reverse(variant.failures));
         variants.truncate(MOST_VARIANTS);
         if variants.iter().all(|variant| variant.failures == 0) {
-            return Self { rate: None, variants };
+            return Self {
+                variants,
+                ..Self::default()
+            };
         }
-        let rate = rate_in(window);
+        let verdict = verdict_in(window);
+        let by_calendar = verdict
+            .as_ref()
+            .filter(|verdict| verdict.reason == Some(Signal::Calendar));
+        let calendar = by_calendar.map(|verdict| verdict.explanation.clone());
+        let rate = match (&verdict, &calendar) {
+            (_, Some(_)) => share(&variants),
+            (verdict, None) => verdict.as_ref().map_or(0.0, |verdict| verdict.figures.flake_rate),
+        };
         let is_single = variants.len() == 1;
         for variant in variants.iter_mut().filter(|variant| variant.failures > 0) {
-            variant.rate = match is_single {
-                true => rate,
-                false => rate_in(&on_variant(window, &variant.variant)),
+            variant.rate = match (is_single, &calendar) {
+                (true, _) => rate,
+                (false, Some(_)) => share(std::slice::from_ref(variant)),
+                (false, None) => verdict_in(&on_variant(window, &variant.variant))
+                    .map_or(0.0, |verdict| verdict.figures.flake_rate),
             };
         }
         Self {
             rate: Some(rate).filter(|rate| *rate > 0.0),
             variants,
+            calendar,
         }
     }
 }
 
+/// The share of the runs that failed.
+fn share(variants: &[VariantRate]) -> f64 {
+    let sum = |count: fn(&VariantRate) -> u32| {
+        variants
+            .iter()
+            .map(|variant| f64::from(count(variant)))
+            .sum::<f64>()
+    };
+    sum(|variant| variant.failures) / sum(|variant| variant.runs)
+}
+
 /// A variant with the runs of a test, without its rate.
 fn counted(window: &History, variant: &str, test: TestOrdinal) -> VariantRate {
-    let here = window
-        .runs
-        .iter()
-        .filter(|run| *run.run.variant == *variant && run.ran(test));
-    let (mut runs, mut failures) = (0_u32, 0_u32);
-    for run in here {
-        runs = runs.saturating_add(1);
-        failures = failures.saturating_add(u32::from(run.failure(test).is_some()));
-    }
+    let ran = |run: &&RunObservations| *run.run.variant == *variant && run.ran(test);
+    let here: Vec<&RunObservations> = window.runs.iter().filter(ran).collect();
+    let stable = window.stable();
+    let complete = here.iter().filter(|run| run.ending.complete);
+    let newest = complete.max_by_key(|run| {
+        (
+            stable.is(run.run.branch.as_deref()),
+            run.run.started_at,
+            run.run.number,
+        )
+    });
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     VariantRate {
         variant: variant.to_owned(),
         rate: 0.0,
-        runs,
-        failures,
+        runs: count(here.len()),
+        failures: count(here.iter().filter(|run| run.failure(test).is_some()).count()),
+        tests: newest.map(|run| run.present.len().saturating_sub(run.skipped.len())),
     }
 }
 
@@ -271,75 +335,117 @@ fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
     medians.max()
 }
 
-/// A fix with what the stable branch shows of it, and the failures before and after it, which may have another error.
-fn watched(
-    history: &TestHistory,
-    fix: StoredFix,
-    rate: Option<f64>,
-) -> (WatchedFix, Option<[&Occurrence; 2]>) {
-    let bound = bound(fix.rate_before.or(rate).unwrap_or_default());
-    let runs_needed = CleanRuns::Builds.needed(bound);
-    let claims = |fix: &StoredFix| fix.check.is_none_or(|check| check.outcome == FixOutcome::Proved);
-    let mut watched = WatchedFix {
-        state: FixState::Unproved,
-        clean_runs: 0,
-        runs_needed,
-        failed_run: None,
-        fix,
-    };
-    if !claims(&watched.fix) {
-        return (watched, None);
-    }
-    let (before, since) = around(history, &watched.fix.revision);
-    if since.is_empty() {
-        watched.state = FixState::Waiting;
-        return (watched, None);
-    }
-    let failed_on: BTreeSet<Option<&str>> = failures(&before).map(|run| run.suite.as_deref()).collect();
-    let counts = |run: &&&Occurrence| failed_on.is_empty() || failed_on.contains(&run.suite.as_deref());
-    let since: Vec<&Occurrence> = since.iter().filter(counts).copied().collect();
-    let clean = since.iter().take_while(|run| !run.any_failed_attempt);
-    watched.clean_runs = u32::try_from(clean.count()).unwrap_or(u32::MAX);
-    let failure = failures(&since).next();
-    watched.failed_run = failure.map(|failure| failure.run_id);
-    watched.state = match (watched.clean_runs >= runs_needed, failure) {
-        (true, _) => FixState::Held,
-        (false, Some(_)) => FixState::DidNotHold,
-        (false, None) => FixState::Watching,
-    };
-    let both = failures(&before).last().zip(failure).map(<[_; 2]>::from);
-    (watched, both)
+/// Whether repetitions of a commit failed.
+fn has_failed(fix: &StoredFix) -> bool {
+    let outcome = fix.check.map(|check| check.outcome);
+    matches!(outcome, Some(FixOutcome::StillFlaky | FixOutcome::Differs))
 }
 
-/// The fixes, of which those whose two failures have different errors fail differently. A failure without a text agrees
-/// with any.
+/// A fix with what the stable branch shows of it, as far as that does not depend on errors.
+struct Watch<'a> {
+    watched: WatchedFix,
+    /// The newest failures before the fix.
+    before: Vec<&'a Occurrence>,
+    /// The oldest failures after it, each with the number of clean runs until then. None once the fix held.
+    after: Vec<(&'a Occurrence, u32)>,
+}
+
+impl<'a> Watch<'a> {
+    /// Clean runs at other times than those of the calendar do not hold.
+    fn of(history: &'a TestHistory, fix: StoredFix, is_claimed: bool, by_calendar: bool) -> Self {
+        let bound = fix.rate_before.map_or(GOOD_ENOUGH, bound);
+        let mut watch = Self {
+            watched: WatchedFix {
+                state: FixState::Unproved,
+                clean_runs: 0,
+                runs_needed: CleanRuns::Builds.needed(bound),
+                failed_run: None,
+                fix,
+            },
+            before: Vec::new(),
+            after: Vec::new(),
+        };
+        let watched = &mut watch.watched;
+        if !is_claimed {
+            return watch;
+        }
+        let (before, since) = around(history, &watched.fix.revision);
+        watched.state = match since.is_empty() {
+            true => FixState::Waiting,
+            false => FixState::Watching,
+        };
+        let failed_on: BTreeSet<Option<&str>> = failures(&before).map(|run| run.suite.as_deref()).collect();
+        let counts = |run: &&Occurrence| failed_on.is_empty() || failed_on.contains(&run.suite.as_deref());
+        for run in since.into_iter().filter(counts) {
+            if run.any_failed_attempt {
+                watch.after.push((run, watched.clean_runs));
+                continue;
+            }
+            watched.clean_runs += 1;
+            if watch.after.is_empty() && watched.clean_runs >= watched.runs_needed && !by_calendar {
+                watched.state = FixState::Held;
+                return watch;
+            }
+        }
+        watch.after.truncate(MOST_AFTER);
+        if !watch.after.is_empty() {
+            watch.before = failures(&before).collect();
+            watch
+                .before
+                .drain(..watch.before.len().saturating_sub(MOST_BEFORE));
+        }
+        watch
+    }
+
+    /// The fix, which an error of before refutes. A failure without a text agrees with any.
+    fn compared(mut self, titles: &HashMap<RunId, String>) -> WatchedFix {
+        let of_run = |run: &Occurrence| titles.get(&run.run_id);
+        let old: BTreeSet<&String> = self.before.iter().filter_map(|run| of_run(run)).collect();
+        let is_old = |run: &Occurrence| old.is_empty() || of_run(run).is_none_or(|title| old.contains(title));
+        let refuting = self.after.iter().find(|(run, _)| is_old(run));
+        if let Some((run, clean_runs)) = refuting.or(self.after.first()) {
+            self.watched.state = match refuting {
+                Some(_) => FixState::DidNotHold,
+                None => FixState::FailsDifferently,
+            };
+            self.watched.failed_run = Some(run.run_id);
+            self.watched.clean_runs = *clean_runs;
+        }
+        self.watched
+    }
+}
+
+/// The fixes with their states by the errors of their failures.
 fn with_errors(
     store: &dyn Store,
     project: &Project,
     test: &TestName,
-    fixes: Vec<(WatchedFix, Option<[&Occurrence; 2]>)>,
+    fixes: Vec<Watch<'_>>,
 ) -> Result<Vec<WatchedFix>, StoreError> {
-    let failed = fixes.iter().filter_map(|(_, both)| *both).flatten();
-    let asked: Vec<_> = failed.map(|run| (run.run_id, test.clone())).collect();
-    let errors = store.last_errors(project, &asked)?;
-    let mut of_fixes = errors.chunks(2);
-    let compared = |(mut watched, both): (WatchedFix, Option<_>)| {
-        // A fix may change values in the text, so the same title is enough.
-        let titles: BTreeSet<String> = both
-            .and_then(|_: [&Occurrence; 2]| of_fixes.next())
-            .unwrap_or_default()
+    let of_fix = |watch: &Watch<'_>| -> Vec<RunId> {
+        let after = watch.after.iter().map(|(run, _)| *run);
+        watch
+            .before
             .iter()
-            .filter_map(|errors| Some(Fingerprinter.classify(errors)?.title))
-            .collect();
-        if titles.len() == 2 {
-            watched.state = FixState::FailsDifferently;
-        }
-        watched
+            .copied()
+            .chain(after)
+            .map(|run| run.run_id)
+            .collect()
     };
-    Ok(fixes.into_iter().map(compared).collect())
+    let runs: BTreeSet<RunId> = fixes.iter().flat_map(of_fix).collect();
+    let asked: Vec<_> = runs.into_iter().map(|run| (run, test.clone())).collect();
+    let errors = store.last_errors(project, &asked)?;
+    // A fix may change values in the text, so the same title is enough.
+    let titles: HashMap<RunId, String> = asked
+        .iter()
+        .zip(&errors)
+        .filter_map(|((run, _), errors)| Some((*run, Fingerprinter.classify(errors)?.title)))
+        .collect();
+    Ok(fixes.into_iter().map(|watch| watch.compared(&titles)).collect())
 }
 
-/// The runs of the stable branch before the first one of this commit, and those from it on, oldest first, without skips.
+/// The runs of the stable branch on revisions before this one, and those from it on, oldest first, without skips. A revision
+/// has the place of its first run, so that a later run of an old one shows nothing of the fix.
 fn around<'a>(history: &'a TestHistory, revision: &str) -> (Vec<&'a Occurrence>, Vec<&'a Occurrence>) {
     let on_stable = |run: &&Occurrence| run.branch.as_deref() == Some(history.stable_branch.as_str());
     let mut runs: Vec<&Occurrence> = history
@@ -349,15 +455,30 @@ fn around<'a>(history: &'a TestHistory, revision: &str) -> (Vec<&'a Occurrence>,
         .filter(|run| !run.status.is_skip())
         .collect();
     runs.reverse();
-    let is_of = |run: &&Occurrence| {
+    let code = |run: &Occurrence| tested_or_commit(run.tested_revision.clone(), run.commit_sha.clone());
+    let mut first_runs: HashMap<String, Timestamp> = HashMap::new();
+    for run in &runs {
+        let seen = run.revision.revision_seen_at.unwrap_or(run.started_at);
+        if let Some(code) = code(run) {
+            let first = first_runs.entry(code).or_insert(seen);
+            *first = seen.min(*first);
+        }
+    }
+    let place = |run: &Occurrence| {
+        code(run)
+            .and_then(|code| first_runs.get(&code).copied())
+            .unwrap_or(run.started_at)
+    };
+    let is_of = |run: &&&Occurrence| {
         let commits = [run.tested_revision.as_deref(), run.commit_sha.as_deref()];
         commits.into_iter().flatten().any(|commit| {
             revision.len() >= SHORTEST_COMMIT && (commit.starts_with(revision) || revision == commit)
         })
     };
-    let first = runs.iter().position(is_of).unwrap_or(runs.len());
-    let since = runs.split_off(first);
-    (runs, since)
+    match runs.iter().filter(is_of).map(|run| place(run)).min() {
+        Some(first) => runs.into_iter().partition(|run| place(run) < first),
+        None => (runs, Vec::new()),
+    }
 }
 
 fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence> {
@@ -366,7 +487,7 @@ fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence>
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::revision::RevisionOrigin;
+    use assay_domain::{execution::TestOutcome, observation::RunFacts, revision::RevisionOrigin};
 
     use super::*;
 
@@ -389,14 +510,23 @@ mod tests {
         }
     }
 
-    /// A history of the stable branch, oldest first: the commit, the suite, and whether an attempt failed.
-    fn history(runs: &[(&str, Option<&str>, bool)]) -> TestHistory {
-        let of = |(commit, suite, failed): &(&str, Option<&str>, bool)| Occurrence {
-            branch: Some("main".to_owned()),
-            commit_sha: Some((*commit).to_owned()),
-            any_failed_attempt: *failed,
-            ..run(*suite, AttemptStatus::Passed, 1)
-        };
+    /// A history of the stable branch, oldest first: the commit, the suite, and the title of the failure.
+    type Runs<'a> = &'a [(&'a str, Option<&'a str>, Option<&'a str>)];
+
+    fn run_id(number: usize) -> RunId {
+        format!("019aa3f4-5b1c-7def-8a3b-{number:012}").parse().unwrap()
+    }
+
+    fn history(runs: Runs<'_>) -> TestHistory {
+        let of =
+            |(number, (commit, suite, failure)): (usize, &(&str, Option<&str>, Option<&str>))| Occurrence {
+                run_id: run_id(number),
+                branch: Some("main".to_owned()),
+                commit_sha: Some((*commit).to_owned()),
+                started_at: Timestamp::from_unix_ms(i64::try_from(number).unwrap()),
+                any_failed_attempt: failure.is_some(),
+                ..run(*suite, AttemptStatus::Passed, 1)
+            };
         TestHistory {
             test: TestName {
                 name: "pays".to_owned(),
@@ -404,41 +534,100 @@ mod tests {
             },
             written_name: None,
             stable_branch: "main".to_owned(),
-            occurrences: runs.iter().rev().map(of).collect(),
+            occurrences: runs.iter().enumerate().map(of).rev().collect(),
             rest: None,
         }
     }
 
     #[test]
     fn the_stable_branch_since_the_commit_shows_whether_a_fix_holds() {
-        let fix = StoredFix {
-            stored_at: Timestamp::from_unix_ms(0),
-            revision: "c0ffee1".to_owned(),
-            rate_before: Some(0.5),
-            check: None,
+        use FixState::{DidNotHold, FailsDifferently, Held, Waiting, Watching};
+        let shown = |runs: Runs<'_>, rate_before| {
+            let fix = StoredFix {
+                stored_at: Timestamp::from_unix_ms(0),
+                revision: "c0ffee1".to_owned(),
+                rate_before,
+                check: None,
+            };
+            let titles = runs.iter().enumerate();
+            let titles = titles.filter_map(|(number, run)| Some((run_id(number), run.2?.to_owned())));
+            Watch::of(&history(runs), fix, true, false).compared(&titles.collect())
         };
-        let shown = |runs: &[(&str, Option<&str>, bool)]| {
-            let history = history(runs);
-            let (shown, both) = watched(&history, fix.clone(), None);
-            (shown.state, shown.clean_runs, both.is_some())
+        let state = |runs: Runs<'_>| {
+            let shown = shown(runs, Some(0.5));
+            (shown.state, shown.clean_runs)
         };
-        let needed = usize::try_from(watched(&history(&[]), fix.clone(), None).0.runs_needed).unwrap();
-        let before = ("b0ffee1", None, true);
-        let (clean, failed) = (("c0ffee1abc", None, false), ("c0ffee1abc", None, true));
-        assert_eq!(shown(&[before]), (FixState::Waiting, 0, false));
-        assert_eq!(shown(&[before, clean, clean]), (FixState::Watching, 2, false));
-        assert_eq!(shown(&[before, clean, failed]), (FixState::DidNotHold, 1, true));
-        assert_eq!(shown(&[clean, failed]), (FixState::DidNotHold, 1, false));
+        let before = ("b0ffee1", None, Some("timed out"));
+        let (clean, failed) = (
+            ("c0ffee1abc", None, None),
+            ("c0ffee1abc", None, Some("timed out")),
+        );
+        let differs = ("d0ffee1", None, Some("no such key"));
+        assert_eq!(state(&[before]), (Waiting, 0));
+        assert_eq!(state(&[before, clean, clean]), (Watching, 2));
+        assert_eq!(state(&[before, clean, failed]), (DidNotHold, 1));
+        assert_eq!(state(&[clean, failed]), (DidNotHold, 1));
+        // The error of before refutes the fix after another one, too.
+        assert_eq!(state(&[before, clean, differs, clean]), (FailsDifferently, 1));
+        assert_eq!(
+            state(&[before, clean, differs, clean, failed, clean]),
+            (DidNotHold, 2)
+        );
         // Where it never failed before, it proves nothing.
-        let elsewhere = ("c0ffee1abc", Some("windows"), false);
-        assert_eq!(shown(&[before, elsewhere, clean]), (FixState::Watching, 1, false));
+        let elsewhere = ("c0ffee1abc", Some("windows"), None);
+        assert_eq!(state(&[before, elsewhere, clean]), (Watching, 1));
+        // Nor does a run of an older revision, whenever it ran.
+        let old = ("b0ffee1", None, None);
+        assert_eq!(state(&[before, clean, before, old, clean]), (Watching, 2));
         let mut enough = vec![before];
-        enough.extend(vec![clean; needed]);
-        let held = u32::try_from(needed).unwrap();
-        assert_eq!(shown(&enough), (FixState::Held, held, false));
-        // A later failure may have another error, which is seen beside both.
+        enough.extend([clean; 58]);
+        assert_eq!(state(&enough), (Held, 58));
+        // The rate of before decides, and 1 % is low enough where it is not known.
+        assert_eq!(shown(&enough, None).runs_needed, 298);
+        // A later failure is another flake.
         enough.push(failed);
-        assert_eq!(shown(&enough), (FixState::Held, held, true));
+        assert_eq!(
+            (state(&enough), shown(&enough, Some(0.5)).failed_run),
+            ((Held, 58), None)
+        );
+    }
+
+    #[test]
+    fn a_test_that_fails_by_the_calendar_has_the_share_of_its_failures_and_the_sentence() {
+        const EIGHT_HOURS: i64 = 8 * 3_600_000;
+        let runs = (0..42).map(|number| {
+            let started_at = Timestamp::from_unix_ms(i64::from(number) * EIGHT_HOURS);
+            let mut run = RunObservations::of(RunFacts {
+                id: format!("run-{number}").into(),
+                number,
+                started_at,
+                branch: Some("main".into()),
+                revision: Some(format!("{number:08}").into()),
+                variant: "".into(),
+            });
+            // The first day of this time is a Thursday.
+            let is_weekend = [2, 3].contains(&(number / 3 % 7));
+            let status = if is_weekend {
+                AttemptStatus::Failed
+            } else {
+                AttemptStatus::Passed
+            };
+            run.add(0, &TestOutcome::of([[(status, Some(1))]]).unwrap());
+            run
+        });
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 1,
+            runs: runs.collect(),
+        };
+        let now = Timestamp::from_unix_ms(42 * EIGHT_HOURS);
+        let rates = Rates::of(&assay_flakiness::Engine::default(), &history, 0, now);
+        assert!(rates.calendar.unwrap().contains("weekend"));
+        assert_eq!(
+            (rates.rate, rates.variants[0].rate),
+            (Some(12.0 / 42.0), 12.0 / 42.0)
+        );
+        assert_eq!(rates.variants[0].tests, Some(1));
     }
 
     #[test]

@@ -30,15 +30,27 @@ vocabulary!(
         StillFlaky = "still_flaky",
         /// It failed with another error.
         Differs = "differs",
-        /// It did not fail, and ran too seldom, with too few other tests, or much longer than before.
+        /// It did not fail, and ran too seldom, in a run that proves nothing, or much longer than before.
         NotProvable = "not_provable",
     }
 );
 
+impl FixOutcome {
+    /// The outcome for people.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::StillFlaky => "still flaky",
+            Self::Differs => "differs",
+            Self::NotProvable => "not provable",
+        }
+    }
+}
+
 vocabulary!(
     /// What the stable branch shows of a fix.
     FixState {
-        /// Repetitions did not prove it, so nothing is claimed.
+        /// Repetitions did not prove it, or others of the same commit failed, so nothing is claimed.
         Unproved = "unproved",
         /// The stable branch has not tested the commit.
         Waiting = "waiting",

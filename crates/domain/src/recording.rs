@@ -328,6 +328,8 @@ pub struct PartStanding {
     pub beside: Vec<Sender>,
     /// What it replaced on request.
     pub replaced: Option<ReplacedResults>,
+    /// The names in `Assay-Fixes:` lines of its message that no test of the project has.
+    pub unknown_claims: Vec<String>,
 }
 
 /// Results that a report replaced.

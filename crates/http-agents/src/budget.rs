@@ -151,8 +151,14 @@ impl Draft {
         }
         let all = self.entries.as_ref().map_or(0, |(_, entries)| entries.len());
         let omitted = all.saturating_sub(budget.skip).max(1);
+        let wider =
+            json!({"omitted": omitted, "next": (budget.repeat_with)("maxBytes", (*BYTES.end()).into())});
+        let wider = FittedAnswer::from(wider);
         self.fitted(budget, None)
-            .unwrap_or_else(|| json!({"omitted": omitted}).into())
+            .unwrap_or_else(|| match wider.text.len() <= budget.bytes {
+                true => wider,
+                false => json!({"omitted": omitted}).into(),
+            })
     }
 
     fn fitted(&self, budget: &Budget<'_>, whole: Option<&(&'static str, Value)>) -> Option<FittedAnswer> {

@@ -11,7 +11,7 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 /// Keeps at most `limit` characters: the first two thirds and the end. The number of omitted characters is between
-/// them. None if the text is not longer.
+/// them. None if the text is not longer, or only by less than that number takes.
 pub(crate) fn shorten(text: &str, limit: usize) -> Option<String> {
     let length = text.chars().count();
     if length <= limit {
@@ -21,7 +21,8 @@ pub(crate) fn shorten(text: &str, limit: usize) -> Option<String> {
     let tail = limit.saturating_sub(head);
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(length - tail).collect();
-    Some(format!("{start} […{} characters…] {end}", length - head - tail))
+    let shortened = format!("{start} […{} characters…] {end}", length - head - tail);
+    (shortened.chars().count() < length).then_some(shortened)
 }
 
 #[cfg(test)]
@@ -52,10 +53,10 @@ mod tests {
     #[test]
     fn a_long_text_keeps_its_beginning_and_its_end() {
         assert_eq!(shorten("abcdef", 6), None);
-        assert_eq!(
-            shorten("abcdefghi", 6).as_deref(),
-            Some("abcd […3 characters…] hi")
-        );
+        // The mark is longer than what it replaces.
+        assert_eq!(shorten("abcdefghi", 6), None);
+        let long = format!("abcd{}hi", "e".repeat(30));
+        assert_eq!(shorten(&long, 6).as_deref(), Some("abcd […30 characters…] hi"));
     }
 
     proptest! {

@@ -68,6 +68,7 @@ impl PreparedReport {
             .map(Warning::to_string)
             .chain(warnings::of_standing(&self.recording, imported))
             .chain(warnings::of_renames(&self.recording))
+            .chain(warnings::of_claims(imported))
             .collect()
     }
 }

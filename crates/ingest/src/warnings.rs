@@ -82,6 +82,17 @@ pub(crate) fn of_standing(recording: &Recording, imported: &ImportReceipt) -> Op
     ))
 }
 
+/// Warnings about claims of the commit's message that name no test.
+pub(crate) fn of_claims(imported: &ImportReceipt) -> impl Iterator<Item = String> {
+    imported.standing.unknown_claims.iter().map(|name| {
+        format!(
+            "The commit's message has \"Assay-Fixes: {}\", but no test of the project has this name. Write the stored name of \
+             one test in a line.",
+            assay_reports::shown_name(name)
+        )
+    })
+}
+
 /// Most warnings about the renames file.
 const MOST_OF_RENAMES: usize = 20;
 

@@ -42,6 +42,12 @@ impl Report {
         }
     }
 
+    /// Adds errors outside of tests, which are warnings, too.
+    pub(crate) fn add_errors(&mut self, texts: Vec<String>) {
+        self.errors.extend(texts.iter().map(error_saying));
+        self.warnings.extend(texts);
+    }
+
     /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
     /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
     pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {

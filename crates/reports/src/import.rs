@@ -15,7 +15,6 @@ use crate::{
     builds,
     decode::{self, UnpackedBytes},
     detect, duplicates,
-    failure::error_saying,
     files::KnownFiles,
     input::Input,
     karate, limits,
@@ -68,18 +67,9 @@ pub struct Options<'a> {
 /// it has a complete test. The report is then marked as interrupted. An empty file beside others is an error of the run.
 pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
     let files = files.as_ref();
-    let (mut pieces, unread) = read_all(files, options);
-    let empty: Vec<&str> = files
-        .iter()
-        .filter(|file| file.bytes.is_empty())
-        .map(|file| &*file.name)
-        .collect();
-    let mut unread = unread.into_iter();
-    let refused = match pieces.is_empty() {
-        true => unread.next(),
-        false => unread.find(|error| !empty.contains(&error.file())),
-    };
-    if let Some(error) = refused {
+    let (mut pieces, mut unread) = read_all(files, options);
+    let empty = empty_beside_others(files, &pieces, &mut unread);
+    if let Some(error) = unread.into_iter().next() {
         return Err(error);
     }
     if let Some(now) = options.clocks.now.filter(|_| options.are_new) {
@@ -87,11 +77,7 @@ pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Re
     }
     let formats: Vec<Format> = pieces.iter().map(|piece| piece.report.format).collect();
     let mut report = merge(pieces)?;
-    report.errors.extend(empty.into_iter().map(|file| {
-        error_saying(format!(
-            "{file}: the report is empty or was not written. Its reporter crashed or never ran."
-        ))
-    }));
+    report.add_errors(empty);
     if let Some(status) = options.command_status {
         report.add_command_error(status, &formats);
     }
@@ -113,16 +99,28 @@ pub struct PartialReport {
 /// The first file's error if no file is readable, and an error if all files together are too large.
 pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<PartialReport, ReadError> {
     let (pieces, mut unread) = read_all(files, options);
+    let empty = empty_beside_others(files, &pieces, &mut unread);
     if let Some(at) = unread.iter().position(ReadError::is_of_whole_import) {
         return Err(unread.swap_remove(at));
     }
     if pieces.is_empty() && !unread.is_empty() {
         return Err(unread.swap_remove(0));
     }
-    Ok(PartialReport {
-        report: merge(pieces)?,
-        unread,
-    })
+    let mut report = merge(pieces)?;
+    report.add_errors(empty);
+    Ok(PartialReport { report, unread })
+}
+
+/// What the empty files beside other reports say, which are no longer among the unread ones.
+fn empty_beside_others(files: &[SourceFile], pieces: &[Piece], unread: &mut Vec<ReadError>) -> Vec<String> {
+    let empty = files
+        .iter()
+        .filter(|file| file.bytes.is_empty() && !pieces.is_empty());
+    let empty: Vec<&str> = empty.map(|file| &*file.name).collect();
+    unread.retain(|error| !empty.contains(&error.file()));
+    let says =
+        |file| format!("{file}: the report is empty or was not written. Its reporter crashed or never ran.");
+    empty.into_iter().map(says).collect()
 }
 
 /// A report and the file or folder that it came from.

@@ -49,6 +49,8 @@ pub struct Report {
     pub tests: Vec<ReportedTest>,
     /// Warnings of the reader.
     pub warnings: Vec<String>,
+    /// Whether its tool retries tests by itself and writes a pass on retry like any other pass (`docs/formats.md`).
+    pub hides_retries: bool,
 }
 
 impl Report {
@@ -67,6 +69,7 @@ impl Report {
             errors: Vec::new(),
             tests: Vec::new(),
             warnings: Vec::new(),
+            hides_retries: matches!(format, Format::Cucumber | Format::Mochawesome),
         }
     }
 

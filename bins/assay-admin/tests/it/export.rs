@@ -339,7 +339,7 @@ fn an_empty_period_is_no_failure_and_a_damaged_run_is_left_out_with_a_line() {
     assert!(output.status.success(), "{}", stderr_text(&output));
     let none = answer(&output);
     assert_eq!((&none["runs"], &none["after"]), (&json!(0), &Value::Null));
-    assert_eq!(names(&empty), ["tests.parquet"]);
+    assert_eq!(names(&empty), ["project", "tests.parquet"]);
     for wrong in [
         &["--from", "yesterday"][..],
         &["--from", "2026-11-02", "--to", "2026-11-02"],

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use assay_cli_job::{
     gate::selector::Selector,
     runners::{Runner, selection},
@@ -16,7 +16,7 @@ use assay_cli_job::{
 use assay_cli_local::sources::{ci, git::git, report_flags::FormatChoice, values as sources};
 use assay_cli_remote::{
     codehost::ReportTo,
-    server::{address::MissingSetting, http, read_api::path_of_test},
+    server::{address::MissingSetting, http, ingest::Server, read_api::path_of_test},
 };
 use assay_cli_terminal::{
     message,
@@ -27,6 +27,7 @@ use assay_cli_terminal::{
 };
 use assay_domain::{
     fix::{FixOutcome, NewFix, RunMode},
+    id::ProjectId,
     test::TestName,
 };
 use assay_reports::ci::CiContext;
@@ -128,11 +129,21 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode
 }
 
 fn verify(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    if args.flake_rate.is_some_and(|rate| rate <= 0.0) {
+        return Err(Misuse(
+            "--flake-rate must be above 0: nothing proves that a test fails less often".to_owned(),
+        )
+        .into());
+    }
     let ci = ci::context(&environment::variable);
-    let (known, test) = known(global, args, &ci)?;
+    let (known, test, project) = known(global, args, &ci)?;
+    let destination = match Destination::of(global, args, &ci, project) {
+        Err(error) if args.claim || error.is::<Misuse>() => return Err(error),
+        destination => destination,
+    };
     if args.claim {
         let known = known.as_ref().map(|known| known.rate);
-        store(global, args, &ci, &test, known, None)?;
+        destination?.store(global, args, &test, known, None)?;
         let json = serde_json::json!({ "outcome": "claimed", "test": test });
         output::print(global.json, &json, || {
             "claimed; the stable branch is watched\n".to_owned()
@@ -173,7 +184,17 @@ fn verify(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         NotVerified::Command(error) => error,
         error @ (NotVerified::NoTest(_) | NotVerified::NoRunner(_)) => Misuse(error.to_string()).into(),
     })?;
-    print(global, args, &ci, &verified)?;
+    output::print(global.json, &verified.to_json(), || verified.in_words())?;
+    let rate = Some(verified.rate_before);
+    let stored = destination
+        .and_then(|destination| destination.store(global, args, &verified.test, rate, Some(&verified)));
+    if let Err(error) = stored {
+        let text = |why: &str| format!("the answer is not stored: {why}");
+        match error.downcast_ref::<MissingSetting>() {
+            Some(missing) => message!("{}", text(missing.message())),
+            None => errors::warn(ci.provider, &text(&format!("{error:#}"))),
+        }
+    }
     Ok(match verified.check.outcome {
         FixOutcome::Proved => ExitCode::SUCCESS,
         FixOutcome::StillFlaky | FixOutcome::Differs => ExitCode::from(NOT_FIXED),
@@ -181,76 +202,103 @@ fn verify(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints the answer, and stores it if there is an ingest key.
-fn print(global: &Global, args: &VerifyArgs, ci: &CiContext, verified: &Verified) -> anyhow::Result<()> {
-    output::print(global.json, &verified.to_json(), || verified.in_words())?;
-    let rate = Some(verified.rate_before);
-    if let Err(error) = store(global, args, ci, &verified.test, rate, Some(verified)) {
-        let text = |why: &str| format!("the answer is not stored: {why}");
-        match error.downcast_ref::<MissingSetting>() {
-            Some(missing) => message!("{}", text(missing.message())),
-            None => errors::warn(ci.provider, &text(&format!("{error:#}"))),
-        }
-    }
-    Ok(())
-}
-
-/// What the server knows of the test, with its stored name. Without a server, only a given rate is known.
+/// What the server knows of the test, with its stored name and its project. Without a server, only a given rate is known.
 fn known(
     global: &Global,
     args: &VerifyArgs,
     ci: &CiContext,
-) -> anyhow::Result<(Option<KnownFlake>, TestName)> {
+) -> anyhow::Result<(Option<KnownFlake>, TestName, Option<ProjectId>)> {
     let has_server = environment::read_key().is_some_and(|key| !key.trim().is_empty());
     if let (Some(rate), false) = (args.flake_rate, has_server) {
         let test = TestName {
             name: args.test.clone(),
             file_path: args.file.clone(),
         };
-        return Ok((Some(KnownFlake::of_rate(rate)), test));
+        return Ok((Some(KnownFlake::of_rate(rate)), test, None));
     }
-    let (mut api, project) = args.server.open(global)?;
+    let opened = args.server.open(global);
+    let (mut api, project) =
+        opened.context("only a server or --flake-rate tells how often the test failed before")?;
     let answer = api.get(&path_of_test(project, &args.test, args.file.as_deref(), "/fix"))?;
     let suite = args.suite.as_deref().or(ci.context.suite.as_deref());
-    Ok(KnownFlake::of_answer(&answer, suite, args.flake_rate)?)
+    let (known, test) = KnownFlake::of_answer(&answer, suite, args.flake_rate)?;
+    Ok((known, test, Some(project)))
 }
 
-/// Stores the answer, or the claim, with the commit.
-fn store(
-    global: &Global,
-    args: &VerifyArgs,
-    ci: &CiContext,
-    test: &TestName,
-    rate_before: Option<f64>,
-    verified: Option<&Verified>,
-) -> anyhow::Result<()> {
-    let url = environment::variable("ASSAY_INGEST_URL");
-    let server = server_of(url.as_deref(), None, &args.server.connection)?;
-    let of_ci = || {
-        ci.context
-            .tested_revision
-            .clone()
-            .or_else(|| ci.context.commit_sha.clone())
-    };
-    let of_checkout = || {
-        let head = git(Path::new("."), &["rev-parse", "HEAD"]).ok()?;
-        Some(head.trim().to_owned())
-    };
-    let revision = args.commit.clone().or_else(of_ci).or_else(of_checkout);
-    let fix = NewFix {
-        test_name: test.name.clone(),
-        file_path: test.file_path.clone(),
-        revision: revision.context("no commit is known; give --commit")?,
-        rate_before,
-        check: verified.map(|verified| verified.check),
-    };
-    let deadline = args.server.connection.deadline();
-    let mut backoff = Backoff::until(deadline);
-    let sent = retry::until_expired(
-        global.progress(),
-        &mut backoff,
-        "the answer is not stored yet",
-        || server.store_fix(&fix, http::until(deadline)),
-    );
-    sent.map(drop).map_err(anyhow::Error::new)
+/// Where the answer or the claim is stored, and the commit with the fix. It is known before the command runs.
+struct Destination {
+    server: Server,
+    revision: String,
+}
+
+impl Destination {
+    /// Only a clean checkout has the code of its commit.
+    fn of(
+        global: &Global,
+        args: &VerifyArgs,
+        ci: &CiContext,
+        project: Option<ProjectId>,
+    ) -> anyhow::Result<Self> {
+        let url = environment::variable("ASSAY_INGEST_URL");
+        let server = server_of(url.as_deref(), None, &args.server.connection)?;
+        let mut backoff = Backoff::until(args.server.connection.deadline());
+        let key = retry::until_expired(global.progress(), &mut backoff, "no answer yet", || server.key())?;
+        let of_key = key.pointer("/project/id").and_then(serde_json::Value::as_str);
+        if project.is_some_and(|project| of_key != Some(&project.to_string())) {
+            let name = key.pointer("/project/name").and_then(serde_json::Value::as_str);
+            return Err(Misuse(format!(
+                "the ingest key is of project {:?}, not of the project that the read key and --project name; use keys of one \
+                 project",
+                name.unwrap_or_default()
+            ))
+            .into());
+        }
+        let here = |arguments: &[&str]| git(Path::new("."), arguments).ok();
+        let context = &ci.context;
+        let of_ci = || {
+            context
+                .tested_revision
+                .clone()
+                .or_else(|| context.commit_sha.clone())
+        };
+        let of_checkout = || Some(here(&["rev-parse", "HEAD"])?.trim().to_owned());
+        let revision = args.commit.clone().or_else(of_ci).or_else(of_checkout);
+        let changed = || here(&["status", "--porcelain", "--untracked-files=no"]);
+        if !args.claim && args.commit.is_none() && changed().is_some_and(|files| !files.is_empty()) {
+            bail!(
+                "the checkout has changes that are in no commit, so the answer is not about its commit; commit them first, or name \
+                 the commit that has them as --commit"
+            );
+        }
+        Ok(Self {
+            server,
+            revision: revision.context("no commit is known; give --commit")?,
+        })
+    }
+
+    fn store(
+        &self,
+        global: &Global,
+        args: &VerifyArgs,
+        test: &TestName,
+        rate_before: Option<f64>,
+        verified: Option<&Verified>,
+    ) -> anyhow::Result<()> {
+        let fix = NewFix {
+            test_name: test.name.clone(),
+            file_path: test.file_path.clone(),
+            revision: self.revision.clone(),
+            rate_before,
+            check: verified.map(|verified| verified.check),
+        };
+        let deadline = args.server.connection.deadline();
+        let mut backoff = Backoff::until(deadline);
+        let sent = retry::until_expired(
+            global.progress(),
+            &mut backoff,
+            "the answer is not stored yet",
+            || self.server.store_fix(&fix, http::until(deadline)),
+        );
+        sent.map(drop).map_err(anyhow::Error::new)
+    }
 }

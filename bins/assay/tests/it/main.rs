@@ -31,3 +31,4 @@ mod split;
 mod upload;
 mod upload_spool;
 mod uploads;
+mod verify;

@@ -18,7 +18,11 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
         Cause::Unclear => gate::two_likeliest(&failure.probabilities)
             .map(|(cause, _)| cause)
             .to_vec(),
-        _ => vec![cause],
+        Cause::Flake
+        | Cause::Environment
+        | Cause::BrokenBefore
+        | Cause::EarlierOnBranch
+        | Cause::ThisChange => vec![cause],
     };
     let (mut runs, mut total) = (Vec::new(), 0_u32);
     for cause in causes {

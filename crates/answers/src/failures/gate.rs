@@ -164,11 +164,11 @@ pub const fn whose(mine: f64, action: Action) -> &'static str {
 }
 
 impl Gate {
-    /// The gate of a run that may lack results for this reason, if it has one.
+    /// The gate of a run that may lack results, if it is incomplete.
     #[must_use]
-    pub fn of_incomplete(self, incomplete: Option<&str>) -> Self {
-        let action = match (self.action, incomplete) {
-            (Action::Pass, Some(_)) => Action::Rerun,
+    pub fn of_incomplete(self, is_incomplete: bool) -> Self {
+        let action = match (self.action, is_incomplete) {
+            (Action::Pass, true) => Action::Rerun,
             (action, _) => action,
         };
         Self { action, ..self }
@@ -194,15 +194,15 @@ impl Gate {
 pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     let mut by_cause = ByCause::default();
     let mut not_mine = 1.0;
-    let mut incomplete = None;
+    let mut is_incomplete = false;
     for gate in gates {
         not_mine *= 1.0 - gate.mine;
-        incomplete = incomplete.or(gate.only_lacks_results().then_some(""));
+        is_incomplete |= gate.only_lacks_results();
         for (cause, tests) in gate.by_cause.counts() {
             by_cause.add(cause, tests);
         }
     }
-    Gate::of(1.0 - not_mine, by_cause).of_incomplete(incomplete)
+    Gate::of(1.0 - not_mine, by_cause).of_incomplete(is_incomplete)
 }
 
 /// The action for this probability of a breakage by the branch.

@@ -77,7 +77,7 @@ pub fn joined_failures(
             .iter()
             .map(|(run, failures)| JoinedRun {
                 run: run.clone(),
-                gate: gate(failures.causes()).of_incomplete(run.incomplete.as_deref()),
+                gate: gate(failures.causes()).of_incomplete(run.incomplete.is_some()),
                 on_stable: failures.causes().any(|cause| cause.facts.on_stable),
             })
             .collect();

@@ -202,7 +202,7 @@ impl<'r> Overlay<'r> {
         let incomplete = self.recording.why_incomplete(self.recognised.left_failed);
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,
-            gate: gate.of_incomplete(incomplete.as_deref()),
+            gate: gate.of_incomplete(incomplete.is_some()),
             incomplete,
             total,
             failures,

@@ -203,7 +203,7 @@ mod tests {
         };
         assert_eq!(
             sentence([(60, 20), (120, 22)], &[]),
-            "main was red for 120 min in the week from 1970-01-12, 60 min more than in the week before: \
+            "main was red for 2 h in the week from 1970-01-12, 60 min more than in the week before: \
              the longest red time, 100 min, began with run 7"
         );
         assert_eq!(

@@ -180,7 +180,7 @@ impl<'a> BurnIn<'a> {
         let names = self.named(&round.candidates);
         let selection = self.selector.select(&names, round.kind)?;
         let failed = match job.run(selection, self.budget.left())? {
-            RunEnd::Reported(report) => failed(&report),
+            RunEnd::Reported(report, _) => failed(&report),
             RunEnd::Unreported => HashMap::new(),
             RunEnd::TimedOut => {
                 job.progress()

@@ -38,8 +38,8 @@ pub trait CommandJob: Repeat {
 /// The end of a command that ran again.
 #[derive(Debug)]
 pub enum RunEnd {
-    /// It ended by itself, with this report.
-    Reported(Box<Report>),
+    /// It ended by itself, with this report and exit status.
+    Reported(Box<Report>, u8),
     /// It ended by itself, without a report.
     Unreported,
     /// It was ended at its limit.

@@ -18,6 +18,8 @@ pub struct KnownFlake {
     pub rate: f64,
     /// The least company in which it is known to fail.
     pub mode: RunMode,
+    /// How many tests its suite usually runs.
+    pub suite_tests: Option<usize>,
     /// Its usual duration in milliseconds.
     pub usual_ms: Option<u64>,
     /// Its errors, the most frequent first.
@@ -41,6 +43,7 @@ struct FixAnswer {
     test: TestName,
     rate: Option<f64>,
     variants: Vec<Variant>,
+    calendar: Option<String>,
     mode: RunMode,
     usual_ms: Option<u64>,
     errors: Vec<KnownError>,
@@ -51,6 +54,7 @@ struct Variant {
     variant: String,
     rate: f64,
     failures: u32,
+    tests: Option<usize>,
 }
 
 impl KnownFlake {
@@ -59,6 +63,7 @@ impl KnownFlake {
         Self {
             rate,
             mode: RunMode::InSuite,
+            suite_tests: None,
             usual_ms: None,
             errors: Vec::new(),
             obstacle: None,
@@ -80,25 +85,36 @@ impl KnownFlake {
                 rest.is_empty() || (!suite.is_empty() && rest.starts_with([' ', '/', ',']))
             })
         };
-        let mut here = answer.variants.iter().filter(is_here).peekable();
-        let is_known_here = here.peek().is_some();
-        let failing_here = here
-            .filter(|variant| variant.failures > 0)
-            .map(|variant| variant.rate);
-        let rate_here = failing_here.reduce(f64::min);
-        let failing = answer.variants.iter().find(|variant| variant.failures > 0);
-        let obstacle = failing.filter(|_| is_known_here && rate_here.is_none()).map(|failing| {
-            format!(
+        let here: Vec<&Variant> = answer.variants.iter().filter(is_here).collect();
+        let (failing, others): (Vec<&Variant>, Vec<&Variant>) =
+            answer.variants.iter().partition(|variant| variant.failures > 0);
+        let rates_here = here.iter().filter(|variant| variant.failures > 0);
+        let rate_here = rates_here.map(|variant| variant.rate).reduce(f64::min);
+        let of_variants = match (here.is_empty(), rate_here, failing.first()) {
+            (false, None, Some(failing)) => Some(format!(
                 "it never failed on this variant, only on {:?}; verify the fix there, or give its --suite",
                 assay_reports::shown_name(&failing.variant)
-            )
+            )),
+            (true, _, Some(failing)) if !others.is_empty() => Some(format!(
+                "it does not fail on all variants, but on {:?}, and the variant of this job is not known; give its --suite",
+                assay_reports::shown_name(&failing.variant)
+            )),
+            _ => None,
+        };
+        let by_calendar = answer.calendar.map(|sentence| {
+            format!("{sentence}: on other days or hours each run passes, fixed or not; watch the stable branch then")
         });
+        let suite_tests = match here.is_empty() {
+            true => answer.variants.iter().filter_map(|variant| variant.tests).min(),
+            false => here.iter().filter_map(|variant| variant.tests).max(),
+        };
         let known = rate.or(rate_here).or(answer.rate).map(|rate| Self {
             rate,
             mode: answer.mode,
+            suite_tests,
             usual_ms: answer.usual_ms,
             errors: answer.errors,
-            obstacle,
+            obstacle: by_calendar.or(of_variants),
         });
         Ok((known, answer.test))
     }

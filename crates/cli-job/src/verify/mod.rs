@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assay_cli_terminal::terminal;
 use assay_domain::{
-    attempt::ErrorDetail,
+    attempt::{AttemptStatus, ErrorDetail},
     fix::{FixCheck, FixOutcome, RunMode},
     signature::{Classifier as _, ErrorClass},
     test::TestName,
@@ -21,7 +21,7 @@ use assay_reports::{Report, ReportedTest};
 
 pub use self::known::{ForeignAnswer, KnownFlake};
 use crate::{
-    gate::selector::{Budget, NotSelected, Repeat, RunEnd, Selector},
+    gate::selector::{Budget, NotSelected, Repeat, RunEnd, Selector, file_of},
     runners::{Runner, selection::Selection},
 };
 
@@ -38,6 +38,9 @@ const LATE: f64 = 0.25;
 const LONGEST_MESSAGE: usize = 500;
 const SKIPPED: &str = "the test was skipped, and a test that does not run is not fixed";
 const NO_DURATIONS: &str = "its duration before or now is unknown, so a longer time-out or a pause would not be seen; look at the change";
+const HIDES_RETRIES: &str = "this report writes a pass on retry like any other pass; use one that shows retries, such as the runner's JSON \
+                             (docs/formats.md#retries)";
+const ALONE: &str = "the command ran no other test, so it was no run in its suite; run the whole suite";
 const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
 
 /// What verify was asked to do.
@@ -53,6 +56,12 @@ pub struct Plan<'a> {
     pub budget: Duration,
     /// The runner, for modes that need its selection.
     pub runner: Option<Runner>,
+}
+
+impl Plan<'_> {
+    fn mode(&self) -> RunMode {
+        self.mode.unwrap_or(self.known.mode)
+    }
 }
 
 /// Why there is no answer.
@@ -111,6 +120,8 @@ enum Result {
     },
     Failed(Failure),
     Skipped,
+    /// It passed in a run that proves nothing, for this reason.
+    PassedInVain(String),
 }
 
 /// Repeats a test by the job's command. The first run is that of the whole command.
@@ -120,16 +131,22 @@ pub fn verify<J: Repeat>(
     selector: impl FnOnce(Runner, &Report) -> Selector,
 ) -> std::result::Result<Verified, NotVerified<J::Error>> {
     let mut session = Session::new(plan);
+    if let Some(obstacle) = &plan.known.obstacle {
+        return Ok(session.not_provable(obstacle));
+    }
     let Some(end) = session.run(job, Selection::default())? else {
         return Ok(session.not_provable("the budget ended before the first run of the command did"));
     };
     session.add(&end, session.mode == RunMode::InSuite);
     let report = match end {
-        RunEnd::Reported(report) if session.last.is_some() => report,
-        RunEnd::Reported(_) | RunEnd::Unreported | RunEnd::TimedOut => {
+        RunEnd::Reported(report, _) if session.last.is_some() => report,
+        RunEnd::Reported(..) | RunEnd::Unreported | RunEnd::TimedOut => {
             return Err(NotVerified::NoTest(plan.test.name.clone()));
         }
     };
+    if let Some(verified) = session.verified() {
+        return Ok(verified);
+    }
     let selector = match (session.mode, plan.runner) {
         (RunMode::InSuite, _) => None,
         (mode, None) => return Err(NotVerified::NoRunner(mode.as_str())),
@@ -141,13 +158,13 @@ pub fn verify<J: Repeat>(
     };
     job.progress().note(&session.plan_in_words());
     loop {
-        if let Some(verified) = session.verified() {
-            return Ok(verified);
-        }
         let Some(end) = session.run(job, selection.clone())? else {
             return Ok(session.ended());
         };
         session.add(&end, true);
+        if let Some(verified) = session.verified() {
+            return Ok(verified);
+        }
     }
 }
 
@@ -163,19 +180,25 @@ struct Session<'a> {
     /// The seconds of the longest run in this mode; none before the first.
     longest_s: Option<f64>,
     durations: Vec<u64>,
+    /// How many tests usually run in this mode; none before the first run.
+    usual_tests: Option<usize>,
+    /// With which tests the unchanged command runs it.
+    command_mode: RunMode,
 }
 
 impl<'a> Session<'a> {
     fn new(plan: &'a Plan<'a>) -> Self {
         Self {
             plan,
-            mode: plan.mode.unwrap_or(plan.known.mode),
+            mode: plan.mode(),
             bound: bound(plan.known.rate),
             budget: Budget::of(plan.budget),
             runs: 0,
             last: None,
             longest_s: None,
             durations: Vec::new(),
+            usual_tests: None,
+            command_mode: RunMode::InSuite,
         }
     }
 
@@ -195,12 +218,12 @@ impl<'a> Session<'a> {
         let took = self.budget.spent_s() - before;
         self.longest_s = Some(self.longest_s.unwrap_or(0.0).max(took));
         Ok(match end {
-            RunEnd::Reported(_) | RunEnd::Unreported => Some(end),
+            RunEnd::Reported(..) | RunEnd::Unreported => Some(end),
             RunEnd::TimedOut => None,
         })
     }
 
-    /// Adds the test's result in a report. A pass counts in the chosen mode only.
+    /// Adds the test's result in a report. A pass counts in the chosen mode only, and with its usual tests.
     fn add(&mut self, end: &RunEnd, counts: bool) {
         if !counts {
             // The runs that follow take another time.
@@ -213,11 +236,20 @@ impl<'a> Session<'a> {
             names.contains(&Some(&test.name))
                 && (test.file_path.is_none() || files.contains(&&test.file_path))
         };
-        let tests = match end {
-            RunEnd::Reported(report) => report.tests.as_slice(),
-            RunEnd::Unreported | RunEnd::TimedOut => &[],
+        let reported = match end {
+            RunEnd::Reported(report, status) => {
+                let found = report.tests.iter().find(is_it);
+                found.map(|reported| (reported, report, *status))
+            }
+            RunEnd::Unreported | RunEnd::TimedOut => None,
         };
-        self.last = tests.iter().find(is_it).map(result);
+        self.last = reported.map(|(reported, report, status)| {
+            let in_vain = self.in_vain(&reported.test, report, status);
+            match (result(reported), in_vain) {
+                (Result::Passed { .. }, Some(reason)) if counts => Result::PassedInVain(reason),
+                (result, _) => result,
+            }
+        });
         match (&self.last, counts) {
             // Unfixed code runs with fewer tests, to learn whether it fails so.
             (Some(Result::Failed(_)), false) if self.mode < self.plan.known.mode => {
@@ -226,13 +258,61 @@ impl<'a> Session<'a> {
                     ms: None,
                 });
             }
-            // A failure of the first run is one in the suite.
-            (Some(Result::Failed(_)), false) => self.mode = RunMode::InSuite,
+            // A failure of the first run is one of the unchanged command.
+            (Some(Result::Failed(_)), false) => self.mode = self.command_mode,
             _ => {}
         }
         if let (true, Some(Result::Passed { executions, ms })) = (counts, &self.last) {
             self.runs = self.runs.saturating_add(*executions);
             self.durations.extend(*ms);
+        }
+    }
+
+    /// Why a pass in this run proves nothing: its report hides retries, the command failed, or other tests are missing.
+    fn in_vain(&mut self, test: &TestName, report: &Report, status: u8) -> Option<String> {
+        let is_of_mode = |other: &TestName| match self.mode {
+            RunMode::Alone => other == test,
+            RunMode::WithFile => file_of(other) == file_of(test),
+            RunMode::InSuite => true,
+        };
+        let (mut ran, mut of_mode, mut failed) = (0_usize, 0_usize, 0_u32);
+        for other in &report.tests {
+            let status = other.outcome().map(|outcome| outcome.status);
+            if status.is_some_and(|status| !status.is_skip()) {
+                ran += 1;
+                of_mode += usize::from(is_of_mode(&other.test));
+            }
+            failed += u32::from(status.is_some_and(AttemptStatus::is_failure));
+        }
+        let of_suite = self.plan.known.suite_tests;
+        let usual = *self.usual_tests.get_or_insert_with(|| match self.mode {
+            RunMode::InSuite => of_suite.unwrap_or(0).max(ran),
+            RunMode::Alone | RunMode::WithFile => of_mode,
+        });
+        if ran == 1 && of_suite != Some(1) {
+            self.command_mode = RunMode::Alone;
+            self.mode = self.mode.min(self.command_mode);
+        }
+        let is_explained = failed > 0 && (status == 1 || report.format.fails_with(status, u64::from(failed)));
+        if report.hides_retries {
+            Some(HIDES_RETRIES.to_owned())
+        } else if status != 0 && !is_explained {
+            Some(format!(
+                "the command ended with status {status}, which no failed test explains"
+            ))
+        } else if self.mode < self.plan.mode() {
+            Some(ALONE.to_owned())
+        } else if of_mode * 10 < usual * 9 {
+            Some(format!(
+                "a run had {of_mode} of the usual {usual} tests {}, without skipped ones, so it proves nothing",
+                show::mode_in_words(self.mode)
+            ))
+        } else if usize::try_from(failed * 2).is_ok_and(|doubled| doubled > ran) {
+            Some(format!(
+                "{failed} of the {ran} tests of a run failed, so it proves nothing"
+            ))
+        } else {
+            None
         }
     }
 
@@ -271,6 +351,7 @@ impl<'a> Session<'a> {
         match &self.last {
             None => Some(self.not_provable(NO_RESULT)),
             Some(Result::Skipped) => Some(self.not_provable(SKIPPED)),
+            Some(Result::PassedInVain(reason)) => Some(self.not_provable(reason)),
             Some(Result::Failed(failure)) if self.plan.known.has_error(failure) => {
                 Some(self.answer(FixOutcome::StillFlaky, None))
             }
@@ -287,9 +368,6 @@ impl<'a> Session<'a> {
                 show::mode_in_words(self.plan.known.mode),
                 show::mode_in_words(self.mode)
             ));
-        }
-        if let Some(obstacle) = &self.plan.known.obstacle {
-            return self.not_provable(obstacle);
         }
         let has_durations = self.plan.known.usual_ms.is_some() && !self.durations.is_empty();
         match (self.runs >= self.needed(), self.longer()) {

@@ -33,13 +33,28 @@ impl Verified {
                 percent(check.largest_rate),
                 percent(self.rate_before)
             ),
-            FixOutcome::StillFlaky => format!(
-                "still flaky: failed in run {} {mode}, with an error of before",
-                check.runs
-            ),
+            FixOutcome::StillFlaky => {
+                let has_text = self
+                    .failure
+                    .as_ref()
+                    .is_some_and(|failure| failure.fingerprint.is_some());
+                let error = match (self.errors_before.is_empty(), has_text) {
+                    (true, _) => "and no error of before is known",
+                    (false, true) => "with an error of before",
+                    (false, false) => "with an error without a text",
+                };
+                format!("still flaky: failed in run {} {mode}, {error}", check.runs)
+            }
             FixOutcome::Differs => format!("differs: failed in run {} {mode}, with a new error", check.runs),
             FixOutcome::NotProvable if check.runs >= check.needed => {
                 format!("not provable, although {runs} {mode} passed")
+            }
+            FixOutcome::NotProvable if !self.remarks.is_empty() => {
+                format!(
+                    "not provable: {} of {} needed, {mode}",
+                    output::count(check.runs, "run"),
+                    check.needed
+                )
             }
             FixOutcome::NotProvable => format!(
                 "not provable in this budget: {} needed {mode}, {} done; or {} clean builds",

@@ -23,30 +23,60 @@ impl Repeat for Job {
     fn run(&mut self, selection: Selection, _: Duration) -> std::result::Result<RunEnd, NotSelected> {
         self.runs += 1;
         self.selections.push(selection.arguments);
-        let xml = match (self.results)(self.runs) {
+        let inner = match (self.results)(self.runs) {
             "" => return Ok(RunEnd::Unreported),
             "slow" => return Ok(RunEnd::TimedOut),
-            inner => format!(
-                "<testsuites><testsuite name='cart'><testcase classname='cart' name='pays' time='{}'>{inner}\
-                 </testcase><testcase classname='cart' name='other'/></testsuite></testsuites>",
-                match inner {
-                    "<!-- late -->" => "9",
-                    "<!-- paused -->" => "0.5",
-                    _ => "0.1",
-                }
-            ),
+            inner => inner,
         };
+        let time = match inner {
+            "<!-- late -->" => "9",
+            "<!-- paused -->" => "0.5",
+            _ => "0.1",
+        };
+        let (others, tool, status) = match inner {
+            ALONE | FAILS_ALONE => (String::new(), "cart", 0),
+            OTHERS_SKIPPED => (others(9, "<skipped/>"), "cart", 0),
+            OTHERS_FAIL => (others(9, "<failure/>"), "cart", 1),
+            FEWER => (others(7, ""), "cart", 0),
+            ONE_FAILS => (others(8, "") + &others(1, "<failure/>"), "cart", 1),
+            COMMAND_FAILS => (others(9, ""), "cart", 1),
+            JEST => (others(9, ""), "jest tests", 0),
+            _ => (others(9, ""), "cart", 0),
+        };
+        let xml = format!(
+            "<testsuites name='{tool}'><testsuite name='cart'><testcase classname='cart' name='pays' time='{time}'>{inner}\
+             </testcase>{others}</testsuite></testsuites>"
+        );
         let file = assay_reports::SourceFile {
             name: "r.xml".to_owned(),
             bytes: xml.into_bytes(),
             modified: None,
         };
         let report = assay_reports::read(vec![file], &assay_reports::Options::default()).unwrap();
-        Ok(RunEnd::Reported(Box::new(report)))
+        Ok(RunEnd::Reported(Box::new(report), status))
     }
 }
 
+/// Other tests, named by their number and result.
+fn others(count: usize, result: &str) -> String {
+    let case = |number| {
+        format!(
+            "<testcase classname='cart' name='{number}{}'>{result}</testcase>",
+            result.len()
+        )
+    };
+    (0..count).map(case).collect()
+}
+
 const PASS: &str = "<!-- -->";
+const ALONE: &str = "<!-- alone -->";
+const FAILS_ALONE: &str = "<!-- alone --><failure message='timed out after 3 ms'/>";
+const OTHERS_SKIPPED: &str = "<!-- others skipped -->";
+const OTHERS_FAIL: &str = "<!-- others fail -->";
+const FEWER: &str = "<!-- fewer -->";
+const ONE_FAILS: &str = "<!-- one fails -->";
+const COMMAND_FAILS: &str = "<!-- command fails -->";
+const JEST: &str = "<!-- jest -->";
 const RETRIED: &str = "<flakyFailure message='timed out after 9 ms'/>";
 const TIMES_OUT: &str = "<failure message='timed out after 30 ms'/>";
 
@@ -113,6 +143,17 @@ fn a_failure_with_an_error_of_before_is_told_from_a_new_one() {
     assert!(new.in_words().contains("error before"), "{}", new.in_words());
     let (nameless, _) = verified(&known(0.3), None, |_| "<failure/>");
     assert_eq!(nameless.check.outcome, FixOutcome::StillFlaky);
+    assert!(
+        nameless.headline().ends_with("with an error without a text"),
+        "{}",
+        nameless.headline()
+    );
+    let (unknown, _) = verified(&KnownFlake::of_rate(0.3), None, |_| TIMES_OUT);
+    assert!(
+        unknown.headline().ends_with("and no error of before is known"),
+        "{}",
+        unknown.headline()
+    );
 }
 
 #[test]
@@ -154,8 +195,81 @@ fn runs_with_fewer_tests_than_those_that_show_the_flake_prove_nothing() {
         obstacle: Some("it never failed on this variant".to_owned()),
         ..known(0.5)
     };
-    let (other_variant, _) = verified(&elsewhere, None, |_| PASS);
-    assert_eq!(other_variant.check.outcome, FixOutcome::NotProvable);
+    let (other_variant, job) = verified(&elsewhere, None, |_| PASS);
+    assert_eq!(
+        (other_variant.check.outcome, job.runs),
+        (FixOutcome::NotProvable, 0)
+    );
+}
+
+#[test]
+fn a_run_without_its_usual_tests_proves_nothing() {
+    let of_ten = KnownFlake {
+        suite_tests: Some(10),
+        ..known(0.5)
+    };
+    let first_alone = |results: fn(u32) -> &'static str| verified(&known(0.5), None, results);
+    for (why, (verified, job), mode, ran) in [
+        (
+            "ran no other test",
+            verified(&of_ten, None, |_| ALONE),
+            RunMode::Alone,
+            1,
+        ),
+        ("ran no other test", first_alone(|_| ALONE), RunMode::Alone, 1),
+        (
+            "ran no other test",
+            verified(&of_ten, None, |_| OTHERS_SKIPPED),
+            RunMode::Alone,
+            1,
+        ),
+        (
+            "8 of the usual 10 tests",
+            verified(&of_ten, None, |_| FEWER),
+            RunMode::InSuite,
+            1,
+        ),
+        (
+            "8 of the usual 10 tests",
+            first_alone(|run| if run == 1 { PASS } else { FEWER }),
+            RunMode::InSuite,
+            2,
+        ),
+        (
+            "9 of the 10 tests of a run failed",
+            verified(&of_ten, None, |_| OTHERS_FAIL),
+            RunMode::InSuite,
+            1,
+        ),
+        (
+            "no failed test explains",
+            verified(&of_ten, None, |_| COMMAND_FAILS),
+            RunMode::InSuite,
+            1,
+        ),
+        (
+            "retry like any other pass",
+            verified(&of_ten, None, |_| JEST),
+            RunMode::InSuite,
+            1,
+        ),
+    ] {
+        let check = verified.check;
+        assert_eq!(
+            (check.outcome, check.mode, job.runs),
+            (FixOutcome::NotProvable, mode, ran),
+            "{why}"
+        );
+        assert!(verified.remarks[0].contains(why), "{why}: {:?}", verified.remarks);
+    }
+    // Another flaky test is no obstacle.
+    let (usual, _) = verified(&of_ten, None, |run| if run == 1 { PASS } else { ONE_FAILS });
+    assert_eq!(usual.check.outcome, FixOutcome::Proved, "{:?}", usual.remarks);
+    let (failed, _) = verified(&of_ten, None, |_| FAILS_ALONE);
+    assert_eq!(
+        (failed.check.outcome, failed.check.mode),
+        (FixOutcome::StillFlaky, RunMode::Alone)
+    );
 }
 
 #[test]
@@ -228,11 +342,12 @@ fn the_rate_is_that_of_the_variant_of_the_job() {
         "test": { "name": "cart > pays", "filePath": null },
         "rate": 0.2, "mode": "in_suite", "usualMs": 12, "errors": [],
         "variants": [
-            { "variant": "windows", "rate": 0.4, "failures": 9, "runs": 20 },
-            { "variant": "linux / chromium", "rate": 0.0, "failures": 0, "runs": 30 },
+            { "variant": "windows", "rate": 0.4, "failures": 9, "runs": 20, "tests": 60 },
+            { "variant": "linux / chromium", "rate": 0.0, "failures": 0, "runs": 30, "tests": 50 },
         ],
     });
     let of = |suite, rate| KnownFlake::of_answer(&answer, suite, rate).unwrap().0.unwrap();
+    assert_eq!(of(Some("windows"), None).suite_tests, Some(60));
     assert_eq!(
         (of(Some("windows"), None).rate, of(Some("windows"), None).obstacle),
         (0.4, None)
@@ -240,7 +355,17 @@ fn the_rate_is_that_of_the_variant_of_the_job() {
     assert!(of(Some("linux"), None).obstacle.unwrap().contains("windows"));
     // Another job, of which nothing is known.
     assert_eq!((of(Some("lin"), None).rate, of(None, Some(0.1)).rate), (0.2, 0.1));
-    assert_eq!(of(Some("lin"), None).obstacle, None);
+    assert!(
+        of(Some("lin"), None)
+            .obstacle
+            .unwrap()
+            .contains("variant of this job is not known")
+    );
+    assert_eq!(of(None, None).suite_tests, Some(50));
+    let mut by_calendar = answer.clone();
+    by_calendar["calendar"] = json!("Failed on 8 of 8 weekends (UTC) and on none of 30 other days");
+    let (by_calendar, _) = KnownFlake::of_answer(&by_calendar, Some("windows"), None).unwrap();
+    assert!(by_calendar.unwrap().obstacle.unwrap().contains("8 of 8 weekends"));
     assert!(KnownFlake::of_answer(&json!({}), None, None).is_err());
 }
 

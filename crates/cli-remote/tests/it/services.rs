@@ -217,7 +217,7 @@ fn a_check_run_is_written_where_it_is_asked_for() {
     assert_eq!(run["output"]["summary"], with_annotations(4, "redder").markdown);
     assert_eq!(
         (&run["conclusion"], &run["output"]["annotations"][0]["start_line"]),
-        (&json!("neutral"), &json!(4))
+        (&json!("action_required"), &json!(4))
     );
     assert_eq!(run["output"]["annotations"].as_array().unwrap().len(), 1);
 

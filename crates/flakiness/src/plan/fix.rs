@@ -8,14 +8,12 @@ use super::burn_in::CORRELATION;
 
 /// The probability with which a fix is proved.
 pub const SURE: f64 = 0.95;
-/// The rate that is good enough after a fix, if the test failed at least twice as often before.
-const GOOD_ENOUGH: f64 = 0.01;
+/// The rate that is good enough after a fix, if the test failed at least twice as often before, or nobody knows how often.
+pub const GOOD_ENOUGH: f64 = 0.01;
 /// The largest part of the earlier rate that is good enough.
 const PART: f64 = 0.1;
 /// The rate after a fix is at most this part of the earlier one, however rare the failures were.
 const LEAST_GAIN: f64 = 0.5;
-/// A rate below this is not measurable: 3,000 runs would be needed.
-const LEAST_BOUND: f64 = 0.001;
 
 /// How runs after a fix relate to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +38,14 @@ impl CleanRuns {
         clippy::as_conversions,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "at most 4,910 runs are needed for the smallest bound"
+        reason = "the conversion saturates, and a bound of 0 needs more runs than there can be"
     )]
     pub fn needed(self, bound: f64) -> u32 {
-        let bound = bound.clamp(LEAST_BOUND, SURE);
+        let bound = bound.clamp(0.0, SURE);
         // The exact number is one more at most.
         let fewest = (1.0 - SURE).ln() / (-self.shown() * bound).ln_1p() - 2.0;
         let mut runs = fewest.max(1.0) as u32;
-        while self.below(bound, runs) < SURE {
+        while runs < u32::MAX && self.below(bound, runs) < SURE {
             runs += 1;
         }
         runs
@@ -69,10 +67,7 @@ impl CleanRuns {
 /// The rate that a test may still have after a fix: 1 %, or a tenth of the rate before if that is more, and never more
 /// than half of it.
 pub fn bound(rate_before: f64) -> f64 {
-    GOOD_ENOUGH
-        .max(PART * rate_before)
-        .min(LEAST_GAIN * rate_before)
-        .max(LEAST_BOUND)
+    GOOD_ENOUGH.max(PART * rate_before).min(LEAST_GAIN * rate_before)
 }
 
 #[cfg(test)]
@@ -90,7 +85,8 @@ mod tests {
             (0.05, 0.01),
             (0.02, 0.01),
             (0.01, 0.005),
-            (0.0, 0.001),
+            (0.0001, 0.000_05),
+            (0.0, 0.0),
         ] {
             assert!(
                 (bound(before) - after).abs() < 1e-12,
@@ -109,6 +105,8 @@ mod tests {
         assert_eq!(of(0.1), [298, 489]);
         assert_eq!(of(0.02), [298, 489]);
         assert_eq!(of(0.01), [597, 980]);
+        assert_eq!(of(0.0001), [59_913, 98_219]);
+        assert_eq!(of(0.0), [u32::MAX; 2]);
     }
 
     #[test]
@@ -119,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn enough_runs_are_the_fewest_and_their_interval_ends_at_the_bound(rate in 0.0..1.0_f64, builds: bool) {
+        fn enough_runs_are_the_fewest_and_their_interval_ends_at_the_bound(rate in 0.001..1.0_f64, builds: bool) {
             let runs = if builds { CleanRuns::Builds } else { CleanRuns::Repetitions };
             let (bound, needed) = (bound(rate), runs.needed(bound(rate)));
             prop_assert!(runs.below(bound, needed) >= SURE);

@@ -20,7 +20,8 @@ use crate::{budget::Draft, error::ToolError};
 
 /// What is no fix.
 const RULES: &str = "Fix the cause. Do not lengthen a time-out or a pause, add a retry, weaken an assertion, skip or delete the \
-                     test: the comparison of the run with the stable branch shows it.";
+                     test. The comparison of the run with the stable branch shows skipped, missing and slower tests; a \
+                     reviewer must look at the change for the rest.";
 
 pub(super) fn next_properties() -> Properties {
     vec![
@@ -90,6 +91,8 @@ fn with_status(
 ) -> Result<Draft, ToolError> {
     let lookup = fix_status(call.store, call.engine, project, selector, call.now)?;
     let status: FixStatus = call.single_test(project, selector, lookup)?;
+    // Repetitions prove nothing of a test that fails at certain times only.
+    let is_provable = status.calendar.is_none();
     let needed = json!({
         "cleanRepetitionsInOneJob": status.repetitions_needed,
         "orCleanBuilds": status.builds_needed,
@@ -108,18 +111,26 @@ fn with_status(
         .map(|error| json!({"title": error.title, "fingerprint": error.fingerprint, "runs": error.runs}))
         .collect();
     let command = format!(
-        "assay verify --project {} --test {} -- YOUR TEST COMMAND",
+        "assay verify --project {} --test {}{} -- YOUR TEST COMMAND",
         shell::quoted(&project.name),
-        shell::quoted(&status.test.name)
+        shell::quoted(&status.test.name),
+        status.only_on().map_or_else(String::new, |variant| format!(
+            " --suite {}",
+            shell::quoted(variant)
+        )),
     );
+    let calendar = status.calendar.map(|sentence| {
+        format!("{sentence}. Runs at other times prove nothing; the stable branch at these times shows whether a fix holds.")
+    });
     Ok(draft
         .fact("test", status.test.name)
         .fact("file", status.test.file_path)
         .fact("rate", json!(status.rate.map(rounded)))
         .fact("failsOn", variants)
+        .fact("calendar", calendar)
         .fact("errors", errors)
-        .fact("needed", needed)
-        .fact("command", command)
+        .fact("needed", is_provable.then_some(needed))
+        .whole("command", is_provable.then_some(command))
         .fact("rules", RULES)
         .entries("fixes", status.fixes.iter().map(fix).collect()))
 }

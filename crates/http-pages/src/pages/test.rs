@@ -264,7 +264,7 @@ fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
                 p.facts {
                     span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
                     span { (when(watched.fix.stored_at, now)) }
-                    @if let Some(check) = &watched.fix.check { span { (check.outcome) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
+                    @if let Some(check) = &watched.fix.check { span { (check.outcome.in_words()) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
                     @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
                 }
             }))))

@@ -57,6 +57,7 @@ fn report() -> Report {
             .into(),
         }],
         warnings: Vec::new(),
+        hides_retries: false,
     }
 }
 

@@ -86,6 +86,11 @@ impl Dialect {
         matches!(self, Self::Jest | Self::Mocha | Self::Gradle) || (self == Self::Other && is_of_karma(tag))
     }
 
+    /// Whether a retry that passes looks like a pass.
+    pub(super) const fn hides_retries(self) -> bool {
+        matches!(self, Self::Playwright | Self::Vitest | Self::Jest | Self::Mocha)
+    }
+
     /// The tool that wrote a case, if only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let dialect = suite.dialect;

@@ -192,6 +192,7 @@ impl<'a> Run<'a> {
             report.widen(input.time(timestamp), duration);
         }
         let dialect = Dialect::of_case(suite, &case);
+        report.hides_retries |= dialect.hides_retries();
         // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
         self.pytest_interrupted = dialect == Dialect::Pytest && case.is_nameless();
         if self.pytest_interrupted {

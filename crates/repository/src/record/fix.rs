@@ -9,15 +9,22 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use diesel::prelude::*;
+use diesel::{
+    prelude::*,
+    sql_types::{Double, Nullable},
+};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::intern::shown_tests;
-use crate::db::{
-    column::storable,
-    pool::{Read, WorkError},
-    schema::fix,
+use crate::{
+    db::{
+        column::{short_hash, storable},
+        pool::{Read, WorkError},
+        schema::{fix, test, verdict_block},
+        static_sql::static_sql,
+    },
+    read::verdict_block::{block_of_test, element_of_test},
 };
 
 /// Most tests that a message claims.
@@ -49,19 +56,20 @@ pub(crate) fn store_fix(
     insert(connection, (project, test, id), &stored).map_err(WorkError::widened)
 }
 
-/// Stores the claims of a commit's message on the stable branch: lines such as `Assay-Fixes: cart > pays`.
+/// Stores the claims of a commit's message on the stable branch: lines such as `Assay-Fixes: cart > pays`. Returns the names
+/// that no test of the project has.
 pub(super) fn store_claims(
     connection: &mut PgConnection,
     project: Uuid,
     recording: &Recording,
     (now, id): (Timestamp, Uuid),
-) -> Read<()> {
+) -> Read<Vec<String>> {
     let context = &recording.context;
     let message = context.commit_message.as_deref().unwrap_or_default();
     let claimed: BTreeSet<&str> = message.lines().filter_map(claim).take(MOST_CLAIMS).collect();
     let revision = context.tested_revision.as_ref().or(context.commit_sha.as_ref());
     let (Some(revision), false) = (revision, claimed.is_empty()) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let of_report = recording.tests.iter().map(|recorded| &recorded.test);
     let tests: Vec<(String, Option<String>)> = of_report
@@ -72,7 +80,7 @@ pub(super) fn store_claims(
         let claim = StoredFix {
             stored_at: now,
             revision: storable(revision),
-            rate_before: None,
+            rate_before: rate_before(connection, project, test)?,
             check: None,
         };
         let known: Vec<Value> = fix::table
@@ -89,7 +97,34 @@ pub(super) fn store_claims(
             insert(connection, (project, test, id), &claim)?;
         }
     }
-    Ok(())
+    let hashes: Vec<Vec<u8>> = claimed.iter().map(|name| short_hash(name)).collect();
+    let known: Vec<Vec<u8>> = test::table
+        .filter(test::project_id.eq(project))
+        .filter(test::name_hash.eq_any(&hashes))
+        .select(test::name_hash)
+        .load(connection)?;
+    let unknown = claimed
+        .into_iter()
+        .filter(|name| !known.contains(&short_hash(name)));
+    Ok(unknown.map(str::to_owned).collect())
+}
+
+/// The rate of a test by its stored verdict; none if it did not fail. The next runs change it.
+fn rate_before(connection: &mut PgConnection, project: Uuid, ordinal: i32) -> Read<Option<f64>> {
+    let of_block = verdict_block::table.on(verdict_block::project_id
+        .eq(project)
+        .and(verdict_block::block.eq(block_of_test())));
+    let failure_rate = static_sql::<Nullable<Double>>(
+        "(verdict_block.bodies[verdict_block.body[test.ordinal % 128 + 1]]::jsonb #>> '{figures,failureRate}')::float8",
+    );
+    let figures: Option<(Option<f64>, Option<f64>)> = test::table
+        .inner_join(of_block)
+        .filter(test::project_id.eq(project))
+        .filter(test::ordinal.eq(ordinal))
+        .select((element_of_test!("flake_rate", Double), failure_rate))
+        .first(connection)
+        .optional()?;
+    Ok(figures.and_then(|(rate, failures)| rate.filter(|_| failures > Some(0.0))))
 }
 
 /// The test that a line of a message claims to be fixed.

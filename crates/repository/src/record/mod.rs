@@ -266,7 +266,7 @@ impl Import<'_> {
         if let Some((number, started_at)) = damaged {
             rows::delete(connection, self.project, number, started_at)?;
         }
-        let (imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
+        let (mut imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
         let renames_changed = checkout::store(
             connection,
             self.project,
@@ -276,7 +276,8 @@ impl Import<'_> {
         )?;
         if checkout::is_trusted(self.recording, self.rules, &stable_branch) {
             let stored_by = (self.began.now, self.new_id);
-            fix::store_claims(connection, self.project, self.recording, stored_by)?;
+            imported.standing.unknown_claims =
+                fix::store_claims(connection, self.project, self.recording, stored_by)?;
         }
         if renames_changed || (has_renames && numbers.have_more_tests(&numbers_before)) {
             joins::refresh(connection, self.project)?;
@@ -495,6 +496,7 @@ impl Import<'_> {
                 continues: role.continues,
                 beside: run::senders_at(&added.parts, target::index(self.recording), &role.beside)?,
                 replaced: *replaced,
+                unknown_claims: Vec::new(),
             },
             verdicts_changed: VerdictChanges::default(),
         })

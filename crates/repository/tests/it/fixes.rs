@@ -87,7 +87,8 @@ fn an_unknown_test_and_a_public_key_are_refused() {
 fn a_message_on_the_stable_branch_claims_a_fix_once() {
     let world = World::new();
     let message = "Wait for the cart\n\nAssay-Fixes: pays\nassay-fixes:  nothing of this report\n";
-    world.import(&with_message("c1", message));
+    let imported = world.import(&with_message("c1", message));
+    assert_eq!(imported.standing.unknown_claims, ["nothing of this report"]);
     world.import(&with_message("c1", message).at(HOUR));
     world.import(&with_message("c2", "Assay-Fixes:"));
     let claimed = fixes(&world, "pays");

@@ -415,3 +415,53 @@ fn data_of_another_organization_stays_hidden() {
     assert_eq!(agents.answer("list_runs", json!({"project": second}))["total"], 0);
     assert_eq!(agents.answer("list_runs", json!({"project": "web"}))["total"], 6);
 }
+
+#[test]
+fn the_command_of_a_fix_names_the_variant_on_which_the_test_fails() {
+    let agents = Agents::new();
+    for ago in [450, 350, 250] {
+        let key = format!("windows-{ago}");
+        let flags = [
+            "--branch",
+            "main",
+            "--commit",
+            "abcd0001",
+            "--run-key",
+            &key,
+            "--suite",
+            "windows",
+        ];
+        agents.world.import_cases(ago, &[("pays", true)], &flags);
+    }
+    let on_default = agents.answer("check_fix", json!({"test": "pays"}));
+    let command = text(&on_default["command"]);
+    assert!(
+        command.ends_with("--test 'cart > pays' -- YOUR TEST COMMAND"),
+        "{command}"
+    );
+    for ago in [440, 340, 240] {
+        let key = format!("linux-{ago}");
+        let flags = [
+            "--branch",
+            "main",
+            "--commit",
+            "abcd0002",
+            "--run-key",
+            &key,
+            "--suite",
+            "linux",
+        ];
+        agents.world.import_cases(ago, &[("adds", ago == 240)], &flags);
+    }
+    let on_linux = agents.answer("check_fix", json!({"test": "adds", "maxBytes": 1_000}));
+    let command = on_linux["command"].as_str();
+    assert!(
+        command.is_none_or(|command| command.contains("--suite 'linux' ")),
+        "{on_linux}"
+    );
+    let on_linux = agents.answer("check_fix", json!({"test": "adds"}));
+    assert!(
+        text(&on_linux["command"]).contains("--suite 'linux' "),
+        "{on_linux}"
+    );
+}

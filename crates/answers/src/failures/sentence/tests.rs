@@ -123,6 +123,11 @@ fn with_hindsight_no_streaks_are_counted() {
 /// The sentence about test 0 in the last of these runs of 100 tests, which are five hours apart: each with its branch, the
 /// tests that failed, and whether they passed on retry.
 fn of_last(runs: &[(&str, std::ops::Range<u32>, bool)]) -> String {
+    of_last_with(runs, &ErrorTexts::new())
+}
+
+/// The same with these errors.
+fn of_last_with(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts) -> String {
     let runs = (1..).zip(runs).map(|(number, (branch, failed, recovered))| {
         let started_at = Timestamp::from_unix_ms(i64::from(number) * 5 * DAY_MS / 24);
         let mut observed = RunObservations::of(RunFacts {
@@ -152,8 +157,7 @@ fn of_last(runs: &[(&str, std::ops::Range<u32>, bool)]) -> String {
     };
     let last = history.runs.last().unwrap().run.clone();
     let knowledge = Knowledge::AtTheTime;
-    let texts = ErrorTexts::new();
-    let causes = Engine::default().causes_of_run(&history, &texts, last.number, knowledge, last.started_at);
+    let causes = Engine::default().causes_of_run(&history, texts, last.number, knowledge, last.started_at);
     explanation(&history, &causes[0], knowledge)
 }
 
@@ -176,6 +180,15 @@ fn a_stale_base_is_named_with_the_runs_that_broke_and_mended_it() {
     runs.truncate(25);
     runs.push(("feature", 0..1, false));
     assert_eq!(of_last(&runs), format!("Fails on main since run {broke}"));
+    // The sentence names the error only if that run has it.
+    for (first, error) in [(1, ""), (2, ", with the same error")] {
+        let mut texts = ErrorTexts::new();
+        (broke - 1..runs.len()).for_each(|run| texts.insert(run, 0, if run < broke { first } else { 2 }));
+        assert_eq!(
+            of_last_with(&runs, &texts),
+            format!("Fails on main since run {broke}{error}")
+        );
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Repeat for Job {
 
     fn run(&mut self, _: Selection, _: Duration) -> Result<RunEnd, NotSelected> {
         self.runs += 1;
-        Ok(RunEnd::Reported(Box::new(report((self.fails)(self.runs)))))
+        Ok(RunEnd::Reported(Box::new(report((self.fails)(self.runs))), 0))
     }
 }
 

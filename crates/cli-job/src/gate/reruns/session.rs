@@ -157,7 +157,7 @@ impl<'a> Session<'a> {
         let tests = output::count(count, "failed test");
         job.progress().note(&format!("running {tests} again, {with}"));
         let failed = match job.run(selection, self.budget.left())? {
-            RunEnd::Reported(report) => failed(&report),
+            RunEnd::Reported(report, _) => failed(&report),
             // A runner that finds no test may write no report.
             RunEnd::Unreported => HashMap::new(),
             RunEnd::TimedOut => {

@@ -66,7 +66,7 @@ pub struct CauseFacts {
     pub stable_since: Option<usize>,
     /// The first run of the stable chain that passed after that episode; none while it lasts.
     pub stable_mended: Option<usize>,
-    /// Whether that episode has the same error.
+    /// Whether that episode began with the same error.
     pub stable_same_error: bool,
     /// The numbers of variants on which this revision of the branch failed, and on which it ran.
     pub variants: (u32, u32),
@@ -394,7 +394,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             let episode = self.latest_episode(index, base);
             let text = failure.text;
             facts.stable_since = episode.first().map(|first| first.entry.source);
-            facts.stable_same_error = text.is_some() && episode.iter().any(|other| other.text == text);
+            facts.stable_same_error =
+                text.is_some() && episode.first().is_some_and(|first| first.text == text);
             let last = episode.last().map(|last| last.index);
             let mut before = self.before(index).filter(|other| other.chain == base);
             let mended = before.find(|other| Some(other.index) > last);
