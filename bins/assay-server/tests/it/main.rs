@@ -36,6 +36,7 @@ mod ingest_senders;
 mod ingest_shares;
 mod ingest_terms;
 mod ingest_tokens;
+mod issues;
 mod lifecycle;
 mod one_address;
 mod owners;

@@ -5,34 +5,36 @@ use std::time::Duration;
 use anyhow::Context as _;
 use assay_answers::links;
 use assay_cli_job::issues::{
-    Change, ErrorEntry, ExistingIssue, FixAnswer, Place, Problem, Section, Subject, TestEntry, open_subjects,
-    plan,
+    Action, Change, ErrorEntry, ExistingIssue, FixAnswer, Place, Problem, Section, Subject, TestEntry,
+    dismissed_subjects, open_subjects, plan,
 };
 use assay_cli_local::sources::ci;
 use assay_cli_remote::{
-    codehost::issues::{Issue, Issues},
+    codehost::{
+        PostError,
+        issues::{Issue, Issues},
+    },
     server::read_api::{ReadApi, path_of_test},
 };
-use assay_cli_terminal::{message, misuse::Misuse, output, values::duration};
+use assay_cli_terminal::{message, misuse::Misuse, output, retry::Transient as _, values::duration};
 use assay_domain::{id::ProjectId, test::TestName};
 use clap::{ArgGroup, Args};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    environment,
+    clock, environment,
     global::Global,
     server_flags::{ConnectionFlags, ReadApiFlags},
 };
 
-/// Most tests whose fixes are looked up in a call.
-const MOST_TESTS: usize = 50;
-/// Most pages of the list of tests.
-const MOST_PAGES: u64 = 4;
+/// Most tests without an issue whose fixes are looked up in a call.
+const MOST_NEW: usize = 50;
 
 const EXAMPLES: &str = "\
 For a job of the stable branch on GitHub (GITHUB_TOKEN with `issues: write`) or GitLab (GITLAB_TOKEN with the scope `api`). Every \
-issue has the label assay. It is closed only when a fix held, and never opened again. Text that people add is kept.
+issue has the label assay. It is closed only when a fix held or an older one is about the same, and never opened again. Text \
+that people add is kept.
 
 Examples:
   With ASSAY_URL and ASSAY_READ_KEY as variables of the job; what it would do:
@@ -106,32 +108,44 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
         project,
         pages: args.api.pages(),
         stable_branch,
+        now: clock::now(),
     };
     let existing = host.as_ref().map(existing).transpose()?.unwrap_or_default();
-    let problems = problems(&mut api, args, &place, &listed, &open_subjects(&existing))?;
+    let problems = problems(&mut api, args, &place, &listed, &existing)?;
     let changes = plan(&problems, &existing);
     let most = usize::from(args.max);
     let left = changes.len().saturating_sub(most);
-    let mut done = Vec::new();
+    let (mut done, mut refused) = (Vec::new(), None);
+    let mut made: Vec<u64> = Vec::new();
     for change in changes.iter().take(most) {
         let number = match host.as_ref().filter(|_| args.apply) {
-            Some(host) => apply(host, change).with_context(|| {
-                let made = output::count(count(done.len()), "change");
-                format!(
-                    "{}; {made} made, and the next call goes on",
-                    words(change, number(change))
-                )
-            })?,
+            Some(host) => match apply(host, change) {
+                Ok(number) => number,
+                Err(error) => {
+                    let is_of_one_issue = matches!(error, PostError::Refused { .. }) && !error.is_transient();
+                    let error = explained(error).context(words(change, number(change)));
+                    if !is_of_one_issue {
+                        let made = output::count(count(done.len()), "change");
+                        return Err(error.context(format!("{made} made, and the next call goes on")));
+                    }
+                    // It must not keep the other changes from being made.
+                    refused.get_or_insert(error);
+                    continue;
+                }
+            },
             None => number(change),
         };
+        if change.action == Action::Create {
+            made.extend(number);
+        }
         done.push((change, number));
     }
-    if let Some(host) = host.as_ref().filter(|_| args.apply) {
-        close_second(host, &problems, &changes)?;
+    if let Some(host) = host.as_ref().filter(|_| !made.is_empty() && args.apply) {
+        close_second(host, &problems, &made)?;
     }
     let entry = |(change, number): &(&Change<'_>, Option<u64>)| {
         json!({
-            "action": action(change), "number": number, "title": change.title(), "why": change.why(),
+            "action": action(change.action), "number": number, "title": change.title(), "why": change.why(),
         })
     };
     let entries: Vec<_> = done.iter().map(entry).collect();
@@ -152,7 +166,8 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
             }
             lines.join("\n")
         },
-    )
+    )?;
+    refused.map_or(Ok(()), Err)
 }
 
 fn count(number: usize) -> u64 {
@@ -184,46 +199,41 @@ fn tests(api: &mut ReadApi<'_>, project: ProjectId) -> anyhow::Result<(String, V
         let answer = Tests::deserialize(&answer).context("the server's answer is no list of tests")?;
         all.extend(answer.tests);
         page += 1;
-        if page > answer.page.page_count.min(MOST_PAGES) {
+        if page > answer.page.page_count {
             return Ok((answer.stable.branch, all));
         }
     }
 }
 
-/// What the server knows of the tests and errors that cost enough, and of those with an open issue.
+/// What the server knows of the tests and errors that cost enough, and of those with an open issue. Those whose issue a person
+/// closed are left out.
 fn problems(
     api: &mut ReadApi<'_>,
     args: &IssuesArgs,
     place: &Place,
     listed: &[TestEntry],
-    open: &[Subject],
+    existing: &[ExistingIssue],
 ) -> anyhow::Result<Vec<Problem>> {
     let least = u64::try_from(args.min_time_lost.as_millis()).unwrap_or(u64::MAX);
+    let (open, dismissed) = (open_subjects(existing), dismissed_subjects(existing));
     let mut tests: Vec<TestName> = Vec::new();
-    let of_open = open.iter().filter_map(|subject| match subject {
-        Subject::Test(test) => Some(test.clone()),
-        Subject::Error(_) => None,
-    });
-    let (broken, flaky): (Vec<_>, Vec<_>) = listed
-        .iter()
-        .filter(|entry| entry.costs(least))
-        .partition(|entry| entry.is_broken());
-    let costly = broken.into_iter().chain(flaky).map(TestEntry::test);
-    for test in of_open.chain(costly) {
-        let is_known = tests.contains(&test)
-            || listed
-                .iter()
-                .any(|entry| entry.was(&test) && tests.contains(&entry.test()));
-        if !is_known && tests.len() < MOST_TESTS {
+    for subject in &open {
+        let Subject::Test(test) = subject else { continue };
+        let entry = listed.iter().find(|entry| entry.is(subject));
+        let test = entry.map_or_else(|| test.clone(), TestEntry::test);
+        if !tests.contains(&test) {
             tests.push(test);
         }
     }
+    let (broken, flaky): (Vec<_>, Vec<_>) = listed
+        .iter()
+        .filter(|entry| entry.costs(least) && !open.iter().chain(&dismissed).any(|subject| entry.is(subject)))
+        .partition(|entry| entry.is_broken());
+    let new = broken.into_iter().chain(flaky).map(TestEntry::test);
+    tests.extend(new.take(MOST_NEW));
     let mut problems = Vec::new();
     for test in tests {
-        let entry = listed
-            .iter()
-            .find(|entry| entry.test() == test || entry.was(&test));
-        let test = entry.map_or(test, TestEntry::test);
+        let entry = listed.iter().find(|entry| entry.test() == test);
         let path = path_of_test(place.project, &test.name, test.file_path.as_deref(), "/fix");
         let fixes = match api.find(&path)? {
             Some(answer) => {
@@ -233,7 +243,7 @@ fn problems(
         };
         problems.push(Problem::of_test(test, entry, &fixes, place));
     }
-    problems.extend(errors(api, args, place, open)?);
+    problems.extend(errors(api, args, place, &open)?);
     Ok(problems)
 }
 
@@ -260,7 +270,9 @@ fn errors(
 }
 
 fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<ExistingIssue>> {
-    let issues = host.list().context("the issues were not read")?;
+    let issues = host
+        .list()
+        .map_err(|error| explained(error).context("the issues were not read"))?;
     let existing = |issue: Issue| ExistingIssue {
         number: issue.number,
         title: issue.title,
@@ -272,63 +284,61 @@ fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<ExistingIssue>> {
 
 /// Makes a change and returns the number of its issue. A comment comes before the text that remembers it, and is not written
 /// twice.
-fn apply(host: &Issues<'_>, change: &Change<'_>) -> anyhow::Result<Option<u64>> {
-    let rewrite = |problem: &Problem, issue: &ExistingIssue, next: &Section| -> anyhow::Result<()> {
-        // People may have changed the text since the list was read.
-        let present = host.body(issue.number)?;
-        host.edit(issue.number, &next.written_into(&present, problem))?;
-        Ok(())
+fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<Option<u64>, PostError> {
+    let problem = change.problem;
+    let Some((issue, next)) = &change.issue else {
+        let text = Section::of_new(problem).text(problem);
+        return host.create(&problem.title(), &text, problem.label).map(Some);
     };
-    match change {
-        Change::Create(problem) => {
-            let text = Section::of_new(problem).text(problem);
-            return Ok(Some(host.create(&problem.title(), &text, problem.label)?));
-        }
-        Change::Tell(problem, issue, next) => {
-            host.comment(issue.number, &next.mark(), &problem.sentence)?;
-            rewrite(problem, issue, next)?;
-        }
-        Change::Close(problem, issue, next) => {
-            host.comment(issue.number, &next.mark(), &problem.sentence)?;
-            host.close(issue.number)?;
-            rewrite(problem, issue, next)?;
-        }
-        Change::CloseSecond(issue, first) => {
-            let text = format!("Another job opened #{first} about the same at the same time.");
-            host.comment(issue.number, SECOND, &text)?;
-            host.close(issue.number)?;
-        }
-        Change::Edit(problem, issue, next) => rewrite(problem, issue, next)?,
+    if change.action != Action::Edit {
+        host.comment(issue.number, &next.mark(), &change.why())?;
     }
+    // People may have changed the text since the list was read.
+    let present = host.body(issue.number)?;
+    let closes = matches!(change.action, Action::Close | Action::CloseSecond(_));
+    host.edit(issue.number, &next.written_into(&present, problem), closes)?;
     Ok(number(change))
 }
 
-/// The hidden line of the comment on an issue that another one makes unnecessary.
-const SECOND: &str = "<!-- assay:second -->";
+/// An error with what to do about it.
+fn explained(error: PostError) -> anyhow::Error {
+    let advice = match &error {
+        PostError::Forbidden { .. } => {
+            "give it `permissions: issues: write` on GitHub, or the scope api and the role Reporter on GitLab"
+        }
+        PostError::Refused { status: 410, .. } => "turn on issues in the settings of the repository",
+        PostError::Refused {
+            status: 400 | 422, ..
+        } => "shorten the issue's text, or close the issue; a closed one is not changed",
+        PostError::Refused { .. }
+        | PostError::NoAnswer(_)
+        | PostError::RateLimited { .. }
+        | PostError::Unreadable(_) => return error.into(),
+    };
+    anyhow::anyhow!("{error}; {advice}")
+}
 
-/// Closes what a job at the same time created, too.
-fn close_second(host: &Issues<'_>, problems: &[Problem], changes: &[Change<'_>]) -> anyhow::Result<()> {
-    if !changes.iter().any(|change| matches!(change, Change::Create(_))) {
-        return Ok(());
-    }
+/// Closes an issue that was made here while a job at the same time made another one.
+fn close_second(host: &Issues<'_>, problems: &[Problem], made: &[u64]) -> anyhow::Result<()> {
     for change in plan(problems, &existing(host)?) {
-        if matches!(change, Change::CloseSecond(..)) {
-            apply(host, &change)?;
+        let is_made = number(&change).is_some_and(|number| made.contains(&number));
+        if is_made && matches!(change.action, Action::CloseSecond(_)) {
+            apply(host, &change).map_err(explained)?;
         }
     }
     Ok(())
 }
 
 fn number(change: &Change<'_>) -> Option<u64> {
-    change.issue().map(|issue| issue.number)
+    change.issue.as_ref().map(|(issue, _)| issue.number)
 }
 
-const fn action(change: &Change<'_>) -> &'static str {
-    match change {
-        Change::Create(_) => "create",
-        Change::Tell(..) => "comment",
-        Change::Close(..) | Change::CloseSecond(..) => "close",
-        Change::Edit(..) => "edit",
+const fn action(action: Action) -> &'static str {
+    match action {
+        Action::Create => "create",
+        Action::Comment => "comment",
+        Action::Close | Action::CloseSecond(_) => "close",
+        Action::Edit => "edit",
     }
 }
 
@@ -336,7 +346,7 @@ fn words(change: &Change<'_>, number: Option<u64>) -> String {
     let number = number.map_or_else(String::new, |number| format!(" #{number}"));
     format!(
         "{}{number}: {}\n  {}",
-        action(change),
+        action(change.action),
         change.title(),
         change.why()
     )

@@ -24,96 +24,112 @@ pub struct ExistingIssue {
 
 /// One thing to do on the code host.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change<'a> {
-    /// Opens an issue.
-    Create(&'a Problem),
-    /// Comments on an issue whose state changed, then brings its text up to date.
-    Tell(&'a Problem, &'a ExistingIssue, Section),
-    /// The same, and closes it, because the fix held.
-    Close(&'a Problem, &'a ExistingIssue, Section),
-    /// Closes an issue because an older one has the same subject. Two jobs at the same time may create both.
-    CloseSecond(&'a ExistingIssue, u64),
-    /// Brings the text of an issue up to date.
-    Edit(&'a Problem, &'a ExistingIssue, Section),
+pub struct Change<'a> {
+    /// What is done.
+    pub action: Action,
+    /// The test or the error.
+    pub problem: &'a Problem,
+    /// The issue with its next section; none if it is to be created.
+    pub issue: Option<(&'a ExistingIssue, Section)>,
+}
+
+/// What is done with an issue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It is opened.
+    Create,
+    /// A comment says that the state changed, then the text is brought up to date.
+    Comment,
+    /// The same, and it is closed, because the fix held.
+    Close,
+    /// The same, because the issue of this number has the same subject. Two jobs at the same time may create both.
+    CloseSecond(u64),
+    /// Its text is brought up to date.
+    Edit,
 }
 
 impl Change<'_> {
-    /// The issue, if it exists.
-    pub const fn issue(&self) -> Option<&ExistingIssue> {
-        match self {
-            Self::Create(_) => None,
-            Self::Tell(_, issue, _)
-            | Self::Close(_, issue, _)
-            | Self::CloseSecond(issue, _)
-            | Self::Edit(_, issue, _) => Some(issue),
-        }
-    }
-
     /// The title of the issue.
     pub fn title(&self) -> String {
-        match self {
-            Self::Create(problem) => problem.title(),
-            Self::Tell(_, issue, _)
-            | Self::Close(_, issue, _)
-            | Self::CloseSecond(issue, _)
-            | Self::Edit(_, issue, _) => issue.title.clone(),
-        }
+        let issue = self.issue.as_ref();
+        issue.map_or_else(|| self.problem.title(), |(issue, _)| issue.title.clone())
     }
 
     /// Why the change is made, as a sentence.
     pub fn why(&self) -> String {
-        match self {
-            Self::Create(problem)
-            | Self::Tell(problem, ..)
-            | Self::Close(problem, ..)
-            | Self::Edit(problem, ..) => problem.sentence.clone(),
-            Self::CloseSecond(_, first) => format!("#{first} is about the same."),
+        match self.action {
+            Action::CloseSecond(first) => format!("#{first} is about the same."),
+            Action::Create | Action::Comment | Action::Close | Action::Edit => self.problem.sentence.clone(),
         }
     }
 }
 
 /// The subjects of open issues, whose problems [`plan`] needs to know.
 pub fn open_subjects(issues: &[ExistingIssue]) -> Vec<Subject> {
-    let open = issues.iter().filter(|issue| issue.open);
-    open.filter_map(|issue| Some(Section::find(&issue.body)?.subject))
-        .collect()
+    let open = sections(issues).into_iter().filter(|(_, issue)| issue.open);
+    open.map(|(section, _)| section.subject).collect()
+}
+
+/// The subjects of issues that people closed. They get no other issue.
+pub fn dismissed_subjects(issues: &[ExistingIssue]) -> Vec<Subject> {
+    let closed = sections(issues).into_iter().filter(|(_, issue)| !issue.open);
+    let dismissed = closed.filter(|(section, _)| !section.state.is_final());
+    dismissed.map(|(section, _)| section.subject).collect()
+}
+
+/// The issues with a section, the oldest first. A list that was read in pages may have an issue twice.
+fn sections(issues: &[ExistingIssue]) -> Vec<(Section, &ExistingIssue)> {
+    let found = issues
+        .iter()
+        .filter_map(|issue| Some((Section::find(&issue.body)?, issue)));
+    let mut found: Vec<_> = found.collect();
+    found.sort_unstable_by_key(|(_, issue)| issue.number);
+    found.dedup_by_key(|(_, issue)| issue.number);
+    found
 }
 
 /// The changes of all problems, the most urgent first: edges, then new issues in the order of the problems, then texts.
-/// A closed issue is never opened again. It has a successor only if it was closed here because a fix held.
+/// A closed issue is never opened again. It has a successor only if it was closed here.
 pub fn plan<'a>(problems: &'a [Problem], issues: &'a [ExistingIssue]) -> Vec<Change<'a>> {
-    let mut known: Vec<(Section, &ExistingIssue)> = issues
-        .iter()
-        .filter_map(|issue| Some((Section::find(&issue.body)?, issue)))
-        .collect();
-    known.sort_unstable_by_key(|(_, issue)| issue.number);
+    let known = sections(issues);
     let (mut edges, mut new, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for problem in problems {
         let mut own = known
             .iter()
             .filter(|(section, _)| problem.is_about(&section.subject));
         let mut open = own.clone().filter(|(_, issue)| issue.open);
+        let change = |action, issue| Change {
+            action,
+            problem,
+            issue,
+        };
         let Some((section, issue)) = open.next() else {
-            // A person may have removed the section from an issue of this title.
+            // A person may have removed the section from an issue.
             let is_removed = |issue: &ExistingIssue| {
-                issue.title == problem.title() && Section::find(&issue.body).is_none()
+                problem.has_title(&issue.title) && Section::find(&issue.body).is_none()
             };
-            let is_finished = own.all(|(section, _)| section.state == State::Held);
+            let is_finished = own.all(|(section, _)| section.state.is_final());
             if problem.state.needs_an_issue() && is_finished && !issues.iter().any(is_removed) {
-                new.push(Change::Create(problem));
+                new.push(change(Action::Create, None));
             }
             continue;
         };
-        edges.extend(open.map(|(_, second)| Change::CloseSecond(second, issue.number)));
-        let next = section.followed_by(problem);
-        if problem.state == section.state {
-            if next.written_into(&issue.body, problem) != issue.body.replace("\r\n", "\n") {
-                texts.push(Change::Edit(problem, issue, next));
-            }
-        } else if problem.state == State::Held {
-            edges.push(Change::Close(problem, issue, next));
-        } else {
-            edges.push(Change::Tell(problem, issue, next));
+        // A person may have opened it again.
+        let seconds = open.filter(|(section, _)| section.state != State::Second);
+        edges.extend(seconds.map(|(section, second)| {
+            let next = section.followed_by(problem, State::Second);
+            change(Action::CloseSecond(issue.number), Some((*second, next)))
+        }));
+        let next = section.followed_by(problem, problem.state);
+        let lines = |text: &str| text.replace("\r\n", "\n");
+        if problem.state != section.state {
+            let action = match problem.state == State::Held {
+                true => Action::Close,
+                false => Action::Comment,
+            };
+            edges.push(change(action, Some((*issue, next))));
+        } else if lines(&next.written_into(&issue.body, problem)) != lines(&issue.body) {
+            texts.push(change(Action::Edit, Some((*issue, next))));
         }
     }
     edges.into_iter().chain(new).chain(texts).collect()

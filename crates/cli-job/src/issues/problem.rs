@@ -5,9 +5,19 @@ use assay_answers::{
     markdown::{code, one_line},
 };
 use assay_domain::{
-    fix::FixState, id::ProjectId, test::TestName, timestamp::Timestamp, verdict::VerdictStatus,
+    fix::FixState,
+    id::{ProjectId, RunId},
+    test::TestName,
+    timestamp::Timestamp,
+    verdict::VerdictStatus,
 };
 use serde::{Deserialize, Serialize};
+
+/// The days of history by which the server judges a fix.
+const WATCH_DAYS: i64 = 30;
+
+/// Most characters of a name in a title. GitLab takes 255 in all.
+const LONGEST_NAME: usize = 200;
 
 /// What an issue is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +47,8 @@ pub enum State {
     DidNotHold,
     /// The error occurs.
     Occurs,
+    /// An older issue is about the same.
+    Second,
 }
 
 impl State {
@@ -44,12 +56,17 @@ impl State {
     pub(super) const fn needs_an_issue(self) -> bool {
         match self {
             Self::Flaky | Self::Broken | Self::DidNotHold | Self::Occurs => true,
-            Self::Quiet | Self::Watched | Self::Held => false,
+            Self::Quiet | Self::Watched | Self::Held | Self::Second => false,
         }
+    }
+
+    /// Whether an issue is closed here in this state. It may have a successor.
+    pub(super) const fn is_final(self) -> bool {
+        matches!(self, Self::Held | Self::Second)
     }
 }
 
-/// Where the project is.
+/// Where the project is, and when.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The project.
@@ -58,6 +75,8 @@ pub struct Place {
     pub pages: PublicPages,
     /// Its stable branch.
     pub stable_branch: String,
+    /// When the server was asked.
+    pub now: Timestamp,
 }
 
 /// An entry of the server's list of flaky and broken tests, as far as an issue needs it.
@@ -95,6 +114,11 @@ impl TestEntry {
         self.former_names.contains(test)
     }
 
+    /// Whether an issue is about the test.
+    pub fn is(&self, subject: &Subject) -> bool {
+        matches!(subject, Subject::Test(test) if self.test() == *test || self.was(test))
+    }
+
     /// Whether the verdict is broken.
     pub fn is_broken(&self) -> bool {
         self.status == VerdictStatus::Broken
@@ -120,12 +144,18 @@ struct Fix {
     state: FixState,
     clean_runs: u32,
     runs_needed: u32,
+    failed_run: Option<RunId>,
 }
 
 impl FixAnswer {
-    /// The newest claim.
-    fn last(&self) -> Option<&Fix> {
-        let claims = self.fixes.iter().filter(|fix| fix.state != FixState::Unproved);
+    /// The newest claim at `now`. The commit of an old one may be gone from what the server answers, or never have come.
+    fn last(&self, now: Timestamp) -> Option<&Fix> {
+        let ends = now.plus_days(-WATCH_DAYS);
+        let claims = self.fixes.iter().filter(|fix| match fix.state {
+            FixState::Unproved => false,
+            FixState::Waiting => fix.stored_at >= ends,
+            FixState::Watching | FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => true,
+        });
         claims.max_by_key(|fix| fix.stored_at)
     }
 }
@@ -162,7 +192,9 @@ pub struct Problem {
     former: Vec<TestName>,
     /// The kind of its issue, as a label.
     pub label: &'static str,
-    title: String,
+    /// The kind and the name of which the title consists.
+    kind: &'static str,
+    name: String,
     /// What happened, as the comment about a changed state says it.
     pub sentence: String,
     pub(super) facts: Vec<String>,
@@ -173,7 +205,7 @@ impl Problem {
     /// A test, by its entry in the list of flaky and broken tests; without one it is neither.
     pub fn of_test(test: TestName, entry: Option<&TestEntry>, fixes: &FixAnswer, place: &Place) -> Self {
         let broken = entry.is_some_and(TestEntry::is_broken);
-        let fix = fixes.last();
+        let fix = fixes.last(place.now);
         let stable = code(&place.stable_branch);
         let explained = |word: &str| {
             let because = entry.map_or_else(String::new, |entry| format!(": {}", code(&entry.explanation)));
@@ -185,11 +217,12 @@ impl Problem {
                 let commit = short(&fix.revision);
                 let runs = format!("{} of {} clean runs", fix.clean_runs, fix.runs_needed);
                 match fix.state {
-                    FixState::Held => (
+                    FixState::Held if fix.failed_run.is_none() => (
                         State::Held,
                         format!("The fix in {commit} held on {stable}: {runs}"),
                     ),
-                    FixState::DidNotHold | FixState::FailsDifferently => (
+                    // A fix that held stays so, and the test may fail again.
+                    FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => (
                         State::DidNotHold,
                         format!("The test failed on {stable} after the fix in {commit}"),
                     ),
@@ -213,14 +246,9 @@ impl Problem {
             facts.extend(entry.facts(&stable));
         }
         facts.push(format!("[All results]({})", place.pages.address(&page)));
-        let advice = match state {
-            State::Broken => format!("Its failures on {stable} are most probably the code's."),
-            State::Flaky
-            | State::Quiet
-            | State::Watched
-            | State::Held
-            | State::DidNotHold
-            | State::Occurs => format!(
+        let advice = match broken {
+            true => format!("Its failures on {stable} are most probably the code's."),
+            false => format!(
                 "Prove a fix with `assay verify`, or write `Assay-Fixes:` and the test's name into the message of its commit. \
                  This issue is closed when the fix held on {stable}."
             ),
@@ -233,7 +261,8 @@ impl Problem {
             state,
             former: entry.map_or_else(Vec::new, |entry| entry.former_names.clone()),
             label,
-            title: format!("{kind}: {}", one_line(&test.name)),
+            kind,
+            name: one_line(&test.name),
             sentence: sentence + ".",
             facts,
             advice,
@@ -249,7 +278,8 @@ impl Problem {
             state: State::Occurs,
             former: Vec::new(),
             label: "error",
-            title: format!("Error of several tests: {}", one_line(&entry.title)),
+            kind: "Error of several tests",
+            name: one_line(&entry.title),
             sentence: format!(
                 "{} tests failed with this error in {} runs of {} in 7 days.",
                 entry.test_count,
@@ -266,7 +296,18 @@ impl Problem {
 
     /// The title of its issue.
     pub fn title(&self) -> String {
-        self.title.chars().take(200).collect()
+        format!("{}: {}", self.kind, self.short_name())
+    }
+
+    /// Whether an issue about the problem may have this title, also one from before the test was broken.
+    pub(super) fn has_title(&self, title: &str) -> bool {
+        title
+            .split_once(": ")
+            .is_some_and(|(_, name)| name == self.short_name())
+    }
+
+    fn short_name(&self) -> String {
+        self.name.chars().take(LONGEST_NAME).collect()
     }
 
     /// Whether an issue of this subject is about the problem, also by a former name of the test.

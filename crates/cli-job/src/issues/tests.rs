@@ -9,6 +9,7 @@ fn place() -> Place {
         project: "019aa3f4-5b1c-7def-8a3b-000000000001".parse().unwrap(),
         pages: PublicPages::at("https://assay.example.org"),
         stable_branch: "main".to_owned(),
+        now: "2026-11-29T00:00:00Z".parse().unwrap(),
     }
 }
 
@@ -57,12 +58,15 @@ fn issue(number: u64, problem: &Problem, open: bool) -> ExistingIssue {
 
 /// The changes as words.
 fn changes(problem: &Problem, issues: &[ExistingIssue]) -> Vec<String> {
-    let words = |change: &Change<'_>| match change {
-        Change::Create(_) => "create".to_owned(),
-        Change::Tell(_, issue, _) => format!("tell {}", issue.number),
-        Change::Close(_, issue, _) => format!("close {}", issue.number),
-        Change::CloseSecond(issue, first) => format!("close {} for {first}", issue.number),
-        Change::Edit(_, issue, _) => format!("edit {}", issue.number),
+    let words = |change: &Change<'_>| {
+        let number = change.issue.as_ref().map_or(0, |(issue, _)| issue.number);
+        match change.action {
+            Action::Create => "create".to_owned(),
+            Action::Comment => format!("tell {number}"),
+            Action::Close => format!("close {number}"),
+            Action::CloseSecond(first) => format!("close {number} for {first}"),
+            Action::Edit => format!("edit {number}"),
+        }
     };
     plan(std::slice::from_ref(problem), issues)
         .iter()
@@ -130,6 +134,75 @@ fn the_younger_of_two_issues_is_closed_and_a_renamed_test_keeps_its_issue() {
 }
 
 #[test]
+fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() {
+    let flaky = problem("pays", Some("flaky"), None);
+    let held = problem("pays", Some("flaky"), Some("held"));
+    // The first was closed because a fix held, the second because of the first.
+    let both = [issue(7, &flaky, true), issue(8, &flaky, true)];
+    let plan = plan(std::slice::from_ref(&flaky), &both);
+    let (second, next) = plan[0].issue.clone().unwrap();
+    let second = ExistingIssue {
+        body: next.written_into(&second.body, &flaky),
+        open: false,
+        ..second.clone()
+    };
+    let closed = [issue(7, &held, false), second.clone()];
+    assert_eq!(changes(&flaky, &closed), ["create"]);
+    assert_eq!(
+        changes(&flaky, &[issue(7, &flaky, false), second.clone()]),
+        [""; 0]
+    );
+    assert_eq!(dismissed_subjects(&closed), []);
+    // A person opened it again, and a list in pages may have an issue twice.
+    let opened = ExistingIssue { open: true, ..second };
+    assert_eq!(changes(&flaky, &[issue(7, &flaky, true), opened]), [""; 0]);
+    assert_eq!(
+        changes(&flaky, &[issue(7, &flaky, true), issue(7, &flaky, true)]),
+        [""; 0]
+    );
+    // A person removed the section before the test broke.
+    let emptied = ExistingIssue {
+        body: String::new(),
+        ..issue(7, &flaky, true)
+    };
+    assert_eq!(
+        changes(&problem("pays", Some("broken"), None), &[emptied]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_fix_counts_until_the_test_fails_again_or_its_commit_never_comes() {
+    let state = |fix: Value| {
+        let mut answer = json!({"cleanRuns": 0, "runsNeeded": 58, "revision": "058ec861fb6e76e4"});
+        answer
+            .as_object_mut()
+            .unwrap()
+            .extend(fix.as_object().unwrap().clone());
+        let fixes = serde_json::from_value(json!({"fixes": [answer]})).unwrap();
+        Problem::of_test(test("pays"), Some(&entry("pays", "flaky")), &fixes, &place()).state
+    };
+    let run = "019aa3f4-5b1c-7def-8a3b-000000000002";
+    let new = "2026-11-20T10:00:00Z";
+    assert_eq!(
+        state(json!({"state": "held", "storedAt": new, "failedRun": null})),
+        State::Held
+    );
+    assert_eq!(
+        state(json!({"state": "held", "storedAt": new, "failedRun": run})),
+        State::DidNotHold
+    );
+    assert_eq!(
+        state(json!({"state": "waiting", "storedAt": new})),
+        State::Watched
+    );
+    assert_eq!(
+        state(json!({"state": "waiting", "storedAt": "2026-10-20T10:00:00Z"})),
+        State::Flaky
+    );
+}
+
+#[test]
 fn the_text_of_people_is_kept_and_no_name_leaves_the_section() {
     let hostile = "a --> <!-- assay:end --> @everyone `b` \\u002d";
     let flaky = problem(hostile, Some("flaky"), None);
@@ -137,12 +210,12 @@ fn the_text_of_people_is_kept_and_no_name_leaves_the_section() {
     let section = Section::find(&before.body).unwrap();
     assert_eq!(section.subject, Subject::Test(test(hostile)));
     let broken = problem(hostile, Some("broken"), None);
-    let next = section.followed_by(&broken);
-    assert_eq!(next.mark(), "<!-- assay:edge 1 -->");
+    let next = section.followed_by(&broken, broken.state);
+    assert_eq!(next.mark(), "<!-- assay:edge 1 Broken -->");
     let after = next.written_into(&before.body.replace('\n', "\r\n"), &broken);
     assert!(
-        after.starts_with("Mine.\n\n<!-- assay:begin ")
-            && after.ends_with("<!-- assay:end -->\n\nMine, too.")
+        after.starts_with("Mine.\r\n\r\n<!-- assay:begin ")
+            && after.ends_with("<!-- assay:end -->\r\n\r\nMine, too.")
     );
     assert_eq!(Section::find(&after), Some(next));
     assert!(

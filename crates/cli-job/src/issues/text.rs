@@ -39,18 +39,19 @@ impl Section {
         serde_json::from_str(json).ok()
     }
 
-    /// The section after the state of a problem.
-    pub(super) fn followed_by(&self, problem: &Problem) -> Self {
+    /// The section after a change of state, if any.
+    pub(super) fn followed_by(&self, problem: &Problem, state: State) -> Self {
         Self {
             subject: problem.subject.clone(),
-            state: problem.state,
-            edges: self.edges.saturating_add(u32::from(problem.state != self.state)),
+            state,
+            edges: self.edges.saturating_add(u32::from(state != self.state)),
         }
     }
 
-    /// The hidden line of the comment about the last change of state. It shows that the comment was written.
+    /// The hidden line of the comment about the last change of state. It shows that the comment was written. It has the state,
+    /// because a call that ended after the comment may be followed by another change.
     pub fn mark(&self) -> String {
-        format!("<!-- assay:edge {} -->", self.edges)
+        format!("<!-- assay:edge {} {:?} -->", self.edges, self.state)
     }
 
     /// The section as text.
@@ -70,8 +71,6 @@ impl Section {
 
     /// The text of an issue with this section in place of its own. Text before and after it is kept.
     pub fn written_into(&self, body: &str, problem: &Problem) -> String {
-        // An issue that a person edited in a browser has line ends of two characters.
-        let body = &*body.replace("\r\n", "\n");
         let section = self.text(problem);
         let Range { start, end } = range(body);
         let before = body.get(..start).unwrap_or_default();

@@ -394,7 +394,13 @@ impl Requests {
 
 fn refusal(answer: &Answer) -> PostError {
     let status = answer.status.as_u16();
-    let reason = answer.text("message").unwrap_or_else(|| answer.beginning());
+    // GitHub lists what is wrong with a content beside a general message.
+    let has_errors = answer
+        .json
+        .as_ref()
+        .is_some_and(|json| json.get("errors").is_some());
+    let message = answer.text("message").filter(|_| !has_errors);
+    let reason = message.unwrap_or_else(|| answer.beginning());
     // GitHub answers 403 with `Retry-After` or this text if a secondary limit is exceeded.
     let is_limit = status == 429
         || (status == 403

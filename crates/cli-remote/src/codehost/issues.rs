@@ -114,12 +114,6 @@ impl<'a> Issues<'a> {
         self.again(|| self.host.send(Method::GET, path, None))
     }
 
-    fn change(&self, number: u64, content: &Value) -> Result<(), PostError> {
-        let path = format!("{}/{number}", self.path);
-        let method = &self.words.change;
-        self.again(|| self.host.send(method.clone(), &path, Some(content)).map(drop))
-    }
-
     /// The issues that the token may have written with [`LABEL`], the newest first.
     pub fn list(&self) -> Result<Vec<Issue>, PostError> {
         let mut issues = Vec::new();
@@ -154,22 +148,29 @@ impl<'a> Issues<'a> {
         })
     }
 
-    /// Creates an issue with [`LABEL`] and another label by one request, and returns its number. If that fails, the issue may
-    /// exist.
+    /// Creates an issue with [`LABEL`] and another label by one request, and returns its number. If there is no answer, the issue
+    /// may exist, so only a request that was refused for its rate is repeated.
     pub fn create(&self, title: &str, body: &str, label: &str) -> Result<u64, PostError> {
         let labels = (self.words.labels)([LABEL, label]);
         let content = json!({ "title": title, self.words.body: body, "labels": labels });
-        let answer = self.host.send(Method::POST, &self.path, Some(&content))?;
-        // GitHub leaves labels out if the token may not set them. Without its label the issue would not be found again.
+        let answer = self.again(
+            || match self.host.send(Method::POST, &self.path, Some(&content)) {
+                Err(error @ PostError::RateLimited { .. }) => Err(error),
+                done => Ok(done),
+            },
+        )??;
+        let created = answer.get(self.words.number).and_then(Value::as_u64);
+        let number = created.ok_or(PostError::Unreadable("number of the issue"))?;
+        // The host leaves labels out if the token may not set them. Each call would create an issue that none finds.
         let is_label = |label: &Value| label.as_str().or_else(|| label.get("name")?.as_str()) == Some(LABEL);
         let labels = answer.get("labels").and_then(Value::as_array);
-        if !labels.is_some_and(|labels| labels.iter().any(is_label)) {
-            return Err(PostError::Unreadable(
-                "label \"assay\" on the new issue; give the token the right to set labels, and close the issue",
-            ));
+        if labels.is_some_and(|labels| labels.iter().any(is_label)) {
+            return Ok(number);
         }
-        let created = answer.get(self.words.number).and_then(Value::as_u64);
-        created.ok_or(PostError::Unreadable("number of the issue"))
+        self.edit(number, body, true)?;
+        Err(PostError::Unreadable(
+            "label \"assay\" on the new issue, which is closed again; give the token the right to set labels",
+        ))
     }
 
     /// The present text of an issue.
@@ -179,15 +180,16 @@ impl<'a> Issues<'a> {
         Ok(body.unwrap_or_default().to_owned())
     }
 
-    /// Replaces the text of an issue.
-    pub fn edit(&self, number: u64, body: &str) -> Result<(), PostError> {
-        self.change(number, &json!({ self.words.body: body }))
-    }
-
-    /// Closes an issue.
-    pub fn close(&self, number: u64) -> Result<(), PostError> {
+    /// Replaces the text of an issue, and closes it if asked to, by one request.
+    pub fn edit(&self, number: u64, body: &str, close: bool) -> Result<(), PostError> {
+        let path = format!("{}/{number}", self.path);
         let (field, value) = self.words.close;
-        self.change(number, &json!({ field: value }))
+        let content = match close {
+            true => json!({ self.words.body: body, field: value }),
+            false => json!({ self.words.body: body }),
+        };
+        let method = &self.words.change;
+        self.again(|| self.host.send(method.clone(), &path, Some(&content)).map(drop))
     }
 
     /// Comments on an issue, unless an own comment has the `mark` already.
