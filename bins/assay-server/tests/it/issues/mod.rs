@@ -26,7 +26,7 @@ struct World {
 const FIX: &str = "f1c0ffee";
 
 impl World {
-    /// 20 runs of six days. `odd` and `even` fail with one error in every fourth, and each failure takes minutes. `cheap` is
+    /// 20 runs of six days, at no common hour. `odd` and `even` fail with one error in every fourth, and each failure takes minutes. `cheap` is
     /// as flaky and quick. `old` fails in the last five.
     fn new() -> Self {
         let world = Self {
@@ -38,7 +38,7 @@ impl World {
             let cheap = Some("no such file").filter(|_| run % 4 == 1);
             let old = WRONG.filter(|_| run > 15);
             let cases = [("odd", odd), ("even", even), ("cheap", cheap), ("old", old)];
-            world.send(&format!("c{run}c0ffee"), (20 - run) * 360 + 1_000, &cases);
+            world.send(&format!("c{run}c0ffee"), (20 - run) * 430 + 1_000, &cases);
         }
         world
     }
