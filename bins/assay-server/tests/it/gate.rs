@@ -152,9 +152,9 @@ fn an_upload_may_request_the_causes_of_its_failures() {
     // A report in which only the flaky test failed passes the gate.
     let flake = [("pays", None), ("odd", TIMEOUT), ("old", None)];
     let fields = [
-        ("branch", "feature/tax"),
-        ("commit", "f2"),
-        ("runKey", "build-f2"),
+        ("branch", "feature/cart"),
+        ("commit", "c1"),
+        ("runKey", "build-c1"),
         ("failures", "true"),
         ("dryRun", "true"),
     ];

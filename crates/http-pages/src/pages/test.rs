@@ -265,7 +265,9 @@ fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
                     span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
                     span { (when(watched.fix.stored_at, now)) }
                     @if let Some(check) = &watched.fix.check { span { (check.outcome.in_words()) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
-                    @if let Some(run) = &watched.failed_run { a href=(links::run(project, run)) { "the failed run" } }
+                    @if let Some(run) = &watched.failed_run {
+                        a href=(links::run(project, run)) { @if watched.state == FixState::Held { "a later failed run" } @else { "the failed run" } }
+                    }
                 }
             }))))
         }
