@@ -116,8 +116,9 @@ fn every_week_of_the_page_health_is_in_its_route() {
             );
         }
     }
-    // A run of this week failed.
-    assert!(weeks.last().unwrap()["runs"]["failed"].as_u64().unwrap() > 0);
+    // A run of these days failed. They may begin before the present week.
+    let of_week = |week: &Value| week["runs"]["failed"].as_u64().unwrap();
+    assert!(weeks.iter().rev().take(2).map(of_week).sum::<u64>() > 0);
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn owner_row(project: ProjectId, of: &OwnerWeeks) -> Markup {
     html! {
         p { a href=(tests) { bdi { (of.owner) } } }
         p.facts {
-            span { "lost in flaky tests " b { (lost) } " in " (weeks) }
+            span { "lost in flaky tests " (lost) " in " (weeks) }
             (chart::line_of_periods(&of.flaky_lost_ms, "recovered", &format!("Time lost in flaky tests of {}, week by week", of.owner)))
         }
         (tests_by_verdict(&of.tests))
