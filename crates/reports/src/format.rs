@@ -101,12 +101,14 @@ impl Format {
         self.row().may_hide_retries
     }
 
-    /// Whether runners of the format end with this exit status, besides 1, after this number of failed tests.
+    /// Whether runners of the format end with this exit status after this number of failed tests, and no other fault. After
+    /// another status tests may be missing.
     pub fn fails_with(self, status: u8, failed: u64) -> bool {
-        match self.row().statuses {
+        let is_its = match self.row().statuses {
             Also(statuses) => statuses.contains(&status),
             Counted(most) => u64::from(status) == failed.min(most),
-        }
+        };
+        failed > 0 && (status == 1 || is_its)
     }
 
     /// All formats in words, for messages.
@@ -196,5 +198,36 @@ impl std::fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
         write!(f, "expected one of {}, vitest", names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_status_means_failed_tests_only_for_runners_that_define_it() {
+        for (status, failed, format, means) in [
+            (1, 3, Format::Junit, true),
+            (100, 3, Format::Junit, true),
+            (101, 3, Format::Libtest, true),
+            // A tool that panicked.
+            (101, 3, Format::Junit, false),
+            // pytest: interrupted, internal error, wrong usage, no tests.
+            (2, 2, Format::Junit, false),
+            (3, 3, Format::Junit, false),
+            (4, 4, Format::PytestJson, false),
+            (5, 5, Format::PytestJson, false),
+            (3, 3, Format::Mocha, true),
+            (4, 3, Format::Mocha, false),
+            (8, 1, Format::Ctest, true),
+            (250, 300, Format::Robot, true),
+            // Out of memory.
+            (137, 1, Format::Jest, false),
+            // No test failed.
+            (1, 0, Format::Junit, false),
+        ] {
+            assert_eq!(format.fails_with(status, failed), means, "{status} {format}");
+        }
     }
 }

@@ -56,11 +56,9 @@ impl Report {
             outcome.is_some_and(|outcome| outcome.status.is_failure())
         };
         let failed = u64::try_from(self.tests.iter().filter(has_failed).count()).unwrap_or(u64::MAX);
-        let means_failed_tests =
-            status == 1 || formats.iter().any(|format| format.fails_with(status, failed));
         let is_explained = !self.errors.is_empty()
             || self.state == RunState::Interrupted
-            || failed > 0 && means_failed_tests;
+            || formats.iter().any(|format| format.fails_with(status, failed));
         if status == 0 || is_explained {
             return;
         }
@@ -83,4 +81,37 @@ pub(crate) fn missing_failures(file: &str, counted: u64, shown: u64) -> Option<E
              unknown."
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, SourceFile, read};
+
+    #[test]
+    fn a_command_that_no_failed_test_explains_is_an_error() {
+        let errors = |body: &str, status| {
+            let file = SourceFile {
+                name: "junit.xml".to_owned(),
+                bytes: format!("<testsuite>{body}</testsuite>").into_bytes(),
+                modified: None,
+            };
+            let options = Options {
+                command_status: Some(status),
+                ..Options::default()
+            };
+            read([file], &options).unwrap().errors.len()
+        };
+        let passed = "<testcase name='a'/>";
+        let failed = "<testcase name='a'><failure message='wrong'/></testcase>";
+        assert_eq!((errors(passed, 0), errors(failed, 1)), (0, 0));
+        assert_eq!(
+            (errors(passed, 1), errors(passed, 137), errors(failed, 137)),
+            (1, 1, 1)
+        );
+        // The error of the report explains it.
+        let not_loaded =
+            "<testcase name='a'/><system-err/><testcase><error message='not loaded'/></testcase>";
+        assert_eq!(errors(not_loaded, 2), errors(not_loaded, 0));
+    }
 }

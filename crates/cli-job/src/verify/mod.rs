@@ -293,7 +293,7 @@ impl<'a> Session<'a> {
             self.command_mode = RunMode::Alone;
             self.mode = self.mode.min(self.command_mode);
         }
-        let is_explained = failed > 0 && (status == 1 || report.format.fails_with(status, u64::from(failed)));
+        let is_explained = report.format.fails_with(status, u64::from(failed));
         if report.hides_retries {
             Some(HIDES_RETRIES.to_owned())
         } else if status != 0 && !is_explained {
