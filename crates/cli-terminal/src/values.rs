@@ -18,7 +18,7 @@ pub fn age(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time such as 12h or 30d, at most 3650d".to_owned())
 }
 
-/// Digits and one of these units, at most so many seconds.
+/// Digits and one of these units; `None` above `most_seconds`.
 fn time(text: &str, units: &[(char, u64)], most_seconds: u64) -> Option<Duration> {
     let (number, seconds) = units
         .iter()

@@ -85,7 +85,6 @@ pub(crate) fn missing_failures(file: &str, counted: u64, shown: u64) -> Option<E
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{Options, SourceFile, read};
 
     #[test]

@@ -17,10 +17,10 @@ use assay_cli_remote::{
     server::read_api::{ReadApi, path_of_test},
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, retry::Transient as _, values::duration};
-use assay_domain::{id::ProjectId, test::TestName};
+use assay_domain::test::TestName;
 use clap::{ArgGroup, Args};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     clock, environment,
@@ -95,7 +95,11 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     }
     let mut api = args.api.client(progress, &args.connection)?;
     let project = api.project(args.project.as_deref())?;
-    let (stable_branch, listed) = tests(&mut api, project)?;
+    let (listed, answer) = api.flaky_list::<TestEntry>(project, "")?;
+    let stable_branch = answer.pointer("/stable/branch").and_then(Value::as_str);
+    let stable_branch = stable_branch
+        .context("the server's answer has no stable branch")?
+        .to_owned();
     if args.apply && job.context.branch.as_ref() != Some(&stable_branch) {
         message!("nothing is changed: issues are kept by the jobs of {stable_branch}");
         return output::print(
@@ -125,7 +129,7 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
                     let is_of_one_issue = matches!(error, PostError::Refused { .. }) && !error.is_transient();
                     let error = explained(error).context(words(change, number(change)));
                     if !is_of_one_issue {
-                        let made = output::count(count(done.len()), "change");
+                        let made = output::count(done.len(), "change");
                         return Err(error.context(format!("{made} made, and the next call goes on")));
                     }
                     // It must not keep the other changes from being made.
@@ -168,41 +172,6 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
         },
     )?;
     refused.map_or(Ok(()), Err)
-}
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
-}
-
-/// The project's stable branch, and its flaky and broken tests, the most expensive first.
-fn tests(api: &mut ReadApi<'_>, project: ProjectId) -> anyhow::Result<(String, Vec<TestEntry>)> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Tests {
-        stable: Stable,
-        page: Page,
-        tests: Vec<TestEntry>,
-    }
-    #[derive(Deserialize)]
-    struct Stable {
-        branch: String,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page {
-        page_count: u64,
-    }
-    let mut all = Vec::new();
-    let mut page = 1;
-    loop {
-        let answer = api.get(&format!("projects/{project}/flaky?perPage=50&page={page}"))?;
-        let answer = Tests::deserialize(&answer).context("the server's answer is no list of tests")?;
-        all.extend(answer.tests);
-        page += 1;
-        if page > answer.page.page_count {
-            return Ok((answer.stable.branch, all));
-        }
-    }
 }
 
 /// What the server knows of the tests and errors that cost enough, and of those with an open issue. Those whose issue a person

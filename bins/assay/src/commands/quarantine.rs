@@ -10,7 +10,7 @@ use assay_cli_terminal::{message, output, terminal, values::age};
 use assay_domain::{test::TestName, timestamp::Timestamp, verdict::VerdictStatus};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     clock,
@@ -200,18 +200,7 @@ struct FlakyEntry {
 /// The flaky tests of a project, by the server's flaky list.
 fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
     let project = api.project(Some(project))?;
-    let (mut tests, mut page, mut pages) = (Vec::new(), 0, 1);
-    while page < pages {
-        page += 1;
-        let answer = api.get(&format!(
-            "projects/{project}/flaky?status=flaky&perPage=50&page={page}"
-        ))?;
-        let no_list = "the server's answer is not a flaky list";
-        let listed = answer.get("tests").context(no_list)?;
-        tests.extend(Vec::<FlakyEntry>::deserialize(listed).context(no_list)?);
-        let count = answer.pointer("/page/pageCount").and_then(Value::as_u64);
-        pages = count.context(no_list)?;
-    }
+    let (tests, _) = api.flaky_list::<FlakyEntry>(project, "&status=flaky")?;
     let answer = api.get(&format!("projects/{project}/runs?perPage=10"))?;
     let newest = match answer.pointer("/runs/0/startedAt") {
         Some(at) => Timestamp::deserialize(at).context("the server's answer is not a list of runs")?,

@@ -253,7 +253,7 @@ fn send_written(
     use std::io::Write as _;
     let global = sender.global;
     let mut files = before.read_written(global.progress(), args.flags.report.format.0)?;
-    files.extend(before.missing()?);
+    files.extend(before.missing());
     let answer = sender.send_or_spool(&files, args.gate, Some(status))?;
     if !global.json {
         let words = sender.in_words(&answer);

@@ -207,7 +207,7 @@ pub fn decide(run: &JudgedRun, rules: &Rules) -> Decision {
     if counted > rules.most_excused {
         problems.push(format!(
             "{} would be excused, more than the {} of --max-excused",
-            output::count(u64::try_from(excused).unwrap_or(u64::MAX), "failed test"),
+            output::count(excused, "failed test"),
             rules.most_excused
         ));
     }

@@ -16,7 +16,7 @@ const END: &str = "\n<!-- assay:end -->";
 pub struct Section {
     /// What the issue is about.
     pub(super) subject: Subject,
-    /// The state that was told.
+    /// The state that the newest comment has, or the issue began with.
     pub(super) state: State,
     /// How often the state changed.
     edges: u32,

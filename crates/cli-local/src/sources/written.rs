@@ -110,19 +110,16 @@ impl<'a> Before<'a> {
 
     /// The reports that the user named by their paths and that were not written, as empty files. Reading takes each for the
     /// report of a reporter that never ran.
-    pub fn missing(&self) -> anyhow::Result<Vec<SourceFile>> {
-        let (existing, _) = files::existing(self.named)?;
-        let (new, _) = self.partition(existing);
+    pub fn missing(&self) -> impl Iterator<Item = SourceFile> {
         let is_missing = |path: &&PathBuf| {
             let is_pattern = path.to_string_lossy().contains(['*', '?', '[']);
-            !is_pattern && !path.is_dir() && new.iter().all(|candidate| candidate.path != **path)
+            !is_pattern && !path.is_dir() && !self.is_written(path)
         };
-        let missing = self.named.iter().filter(is_missing).map(|path| SourceFile {
+        self.named.iter().filter(is_missing).map(|path| SourceFile {
             name: shown_path(path),
             bytes: Vec::new(),
             modified: None,
-        });
-        Ok(missing.collect())
+        })
     }
 
     /// The files that were written since, among the named reports or in all usual places.
@@ -174,7 +171,11 @@ impl<'a> Before<'a> {
     fn partition(&self, existing: Vec<Candidate>) -> (Vec<Candidate>, Vec<Candidate>) {
         existing
             .into_iter()
-            .partition(|candidate| state(&candidate.path) != self.states.get(&candidate.path).copied())
+            .partition(|candidate| self.is_written(&candidate.path))
+    }
+
+    fn is_written(&self, path: &Path) -> bool {
+        state(path).is_some_and(|now| self.states.get(path) != Some(&now))
     }
 }
 

@@ -11,7 +11,7 @@ use assay_cli_terminal::{
 use assay_domain::id::{ProjectId, RunId};
 use assay_reports::shown_name;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use ureq::http::{Method, header};
 
@@ -118,6 +118,29 @@ impl<'a> ReadApi<'a> {
             }
         }
         selected
+    }
+
+    /// The entries of the project's flaky list on all pages, and the answer with the last of them. `filter` narrows the list,
+    /// such as `&status=flaky`.
+    pub fn flaky_list<E: DeserializeOwned>(
+        &mut self,
+        project: ProjectId,
+        filter: &str,
+    ) -> anyhow::Result<(Vec<E>, Value)> {
+        let (mut entries, mut page) = (Vec::new(), 1);
+        loop {
+            let answer = self.get(&format!(
+                "projects/{project}/flaky?perPage=50&page={page}{filter}"
+            ))?;
+            let no_list = "the server's answer is not a flaky list";
+            let listed = answer.get("tests").context(no_list)?;
+            entries.extend(Vec::<E>::deserialize(listed).context(no_list)?);
+            let pages = answer.pointer("/page/pageCount").and_then(Value::as_u64);
+            if page >= pages.context(no_list)? {
+                return Ok((entries, answer));
+            }
+            page += 1;
+        }
     }
 
     /// The answer of a route, retried while the server is unreachable or busy.

@@ -8,7 +8,7 @@ use super::burn_in::CORRELATION;
 
 /// The probability with which a fix is proved.
 pub const SURE: f64 = 0.95;
-/// The rate that is good enough after a fix, if the test failed at least twice as often before, or nobody knows how often.
+/// The rate that is good enough after a fix, if the test failed at least twice as often before or the rate before is unknown.
 pub const GOOD_ENOUGH: f64 = 0.01;
 /// The largest part of the earlier rate that is good enough.
 const PART: f64 = 0.1;

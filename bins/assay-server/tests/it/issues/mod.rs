@@ -257,13 +257,13 @@ fn a_killed_call_loses_nothing_and_repeats_nothing() {
     world.repair();
     let start = host.issues();
     host.writes();
-    let told = world.apply(&host);
+    let changes = world.apply(&host);
     let writes = host.writes().len();
     let end = host.issues();
     for action in ["create", "comment", "close"] {
         assert!(
-            told.iter().any(|change| change.starts_with(action)),
-            "{action}: {told:?}"
+            changes.iter().any(|change| change.starts_with(action)),
+            "{action}: {changes:?}"
         );
     }
     assert!(!end[&3].open && !end[&4].open && end[&2].open, "{end:?}");
