@@ -1,6 +1,8 @@
 //! What is known of a test that is to be fixed, and whether its fixes hold on the stable branch.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -10,28 +12,22 @@ use assay_domain::{
     observation::{History, RunObservations},
     period::{Days, Period},
     project::{Project, ProjectTag},
-    revision::{is_same_revision, tested_or_commit},
-    signature::Classifier as _,
+    revision::is_same_revision,
     store::{Store, StoreError, in_snapshot},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     timing::lower_median,
     verdict::{ENGINE_WINDOW_DAYS, Judge, Signal},
 };
-use assay_fingerprint::Fingerprinter;
-use assay_flakiness::plan::fix::{CleanRuns, GOOD_ENOUGH, bound};
+use assay_flakiness::plan::fix::{CleanRuns, bound};
 use serde::Serialize;
+
+use self::watch::{Watch, with_errors};
 
 /// Most variants, those with the most failures.
 const MOST_VARIANTS: usize = 10;
 /// Most errors, the most frequent ones.
 const MOST_ERRORS: usize = 5;
-/// The fewest characters of a commit that names it.
-const SHORTEST_COMMIT: usize = 7;
-/// Most failures before a fix whose errors are those of before, the newest ones.
-const MOST_BEFORE: usize = 5;
-/// Most failures after a fix that are compared with them, the oldest ones.
-const MOST_AFTER: usize = 20;
 
 /// What is known of a test that is to be fixed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -341,159 +337,13 @@ fn has_failed(fix: &StoredFix) -> bool {
     matches!(outcome, Some(FixOutcome::StillFlaky | FixOutcome::Differs))
 }
 
-/// A fix with what the stable branch shows of it, as far as that does not depend on errors.
-struct Watch<'a> {
-    watched: WatchedFix,
-    /// The newest failures before the fix.
-    before: Vec<&'a Occurrence>,
-    /// The oldest failures after it, each with the number of clean runs until then. None once the fix held.
-    after: Vec<(&'a Occurrence, u32)>,
-}
-
-impl<'a> Watch<'a> {
-    /// Clean runs at other times than those of the calendar do not hold.
-    fn of(history: &'a TestHistory, fix: StoredFix, is_claimed: bool, by_calendar: bool) -> Self {
-        let bound = fix.rate_before.map_or(GOOD_ENOUGH, bound);
-        let mut watch = Self {
-            watched: WatchedFix {
-                state: FixState::Unproved,
-                clean_runs: 0,
-                runs_needed: CleanRuns::Builds.needed(bound),
-                failed_run: None,
-                fix,
-            },
-            before: Vec::new(),
-            after: Vec::new(),
-        };
-        let watched = &mut watch.watched;
-        if !is_claimed {
-            return watch;
-        }
-        let (before, since) = around(history, &watched.fix.revision);
-        watched.state = match since.is_empty() {
-            true => FixState::Waiting,
-            false => FixState::Watching,
-        };
-        let failed_on: BTreeSet<Option<&str>> = failures(&before).map(|run| run.suite.as_deref()).collect();
-        let counts = |run: &&Occurrence| failed_on.is_empty() || failed_on.contains(&run.suite.as_deref());
-        let mut since = since.into_iter().filter(counts);
-        while let Some(run) = since.next() {
-            if run.any_failed_attempt {
-                watch.after.push((run, watched.clean_runs));
-                continue;
-            }
-            watched.clean_runs += 1;
-            if watch.after.is_empty() && watched.clean_runs >= watched.runs_needed && !by_calendar {
-                watched.state = FixState::Held;
-                watched.failed_run = since.find(|run| run.any_failed_attempt).map(|run| run.run_id);
-                return watch;
-            }
-        }
-        watch.after.truncate(MOST_AFTER);
-        if !watch.after.is_empty() {
-            watch.before = failures(&before).collect();
-            watch
-                .before
-                .drain(..watch.before.len().saturating_sub(MOST_BEFORE));
-        }
-        watch
-    }
-
-    /// The fix, which an error of before refutes. A failure without a text agrees with any.
-    fn compared(mut self, titles: &HashMap<RunId, String>) -> WatchedFix {
-        let of_run = |run: &Occurrence| titles.get(&run.run_id);
-        let old: BTreeSet<&String> = self.before.iter().filter_map(|run| of_run(run)).collect();
-        let is_old = |run: &Occurrence| old.is_empty() || of_run(run).is_none_or(|title| old.contains(title));
-        let refuting = self.after.iter().find(|(run, _)| is_old(run));
-        if let Some((run, clean_runs)) = refuting.or(self.after.first()) {
-            self.watched.state = match refuting {
-                Some(_) => FixState::DidNotHold,
-                None => FixState::FailsDifferently,
-            };
-            self.watched.failed_run = Some(run.run_id);
-            self.watched.clean_runs = *clean_runs;
-        }
-        self.watched
-    }
-}
-
-/// The fixes with their states by the errors of their failures.
-fn with_errors(
-    store: &dyn Store,
-    project: &Project,
-    test: &TestName,
-    fixes: Vec<Watch<'_>>,
-) -> Result<Vec<WatchedFix>, StoreError> {
-    let of_fix = |watch: &Watch<'_>| -> Vec<RunId> {
-        let after = watch.after.iter().map(|(run, _)| *run);
-        watch
-            .before
-            .iter()
-            .copied()
-            .chain(after)
-            .map(|run| run.run_id)
-            .collect()
-    };
-    let runs: BTreeSet<RunId> = fixes.iter().flat_map(of_fix).collect();
-    let asked: Vec<_> = runs.into_iter().map(|run| (run, test.clone())).collect();
-    let errors = store.last_errors(project, &asked)?;
-    // A fix may change values in the text, so the same title is enough.
-    let titles: HashMap<RunId, String> = asked
-        .iter()
-        .zip(&errors)
-        .filter_map(|((run, _), errors)| Some((*run, Fingerprinter.classify(errors)?.title)))
-        .collect();
-    Ok(fixes.into_iter().map(|watch| watch.compared(&titles)).collect())
-}
-
-/// The runs of the stable branch on revisions before this one, and those from it on, oldest first, without skips. A revision
-/// has the place of its first run, so that a later run of an old one shows nothing of the fix.
-fn around<'a>(history: &'a TestHistory, revision: &str) -> (Vec<&'a Occurrence>, Vec<&'a Occurrence>) {
-    let on_stable = |run: &&Occurrence| run.branch.as_deref() == Some(history.stable_branch.as_str());
-    let mut runs: Vec<&Occurrence> = history
-        .occurrences
-        .iter()
-        .filter(on_stable)
-        .filter(|run| !run.status.is_skip())
-        .collect();
-    runs.reverse();
-    let code = |run: &Occurrence| tested_or_commit(run.tested_revision.clone(), run.commit_sha.clone());
-    let mut first_runs: HashMap<String, Timestamp> = HashMap::new();
-    for run in &runs {
-        let seen = run.revision.revision_seen_at.unwrap_or(run.started_at);
-        if let Some(code) = code(run) {
-            let first = first_runs.entry(code).or_insert(seen);
-            *first = seen.min(*first);
-        }
-    }
-    let place = |run: &Occurrence| {
-        code(run)
-            .and_then(|code| first_runs.get(&code).copied())
-            .unwrap_or(run.started_at)
-    };
-    let is_of = |run: &&&Occurrence| {
-        let commits = [run.tested_revision.as_deref(), run.commit_sha.as_deref()];
-        commits.into_iter().flatten().any(|commit| {
-            revision.len() >= SHORTEST_COMMIT && (commit.starts_with(revision) || revision == commit)
-        })
-    };
-    match runs.iter().filter(is_of).map(|run| place(run)).min() {
-        Some(first) => runs.into_iter().partition(|run| place(run) < first),
-        None => (runs, Vec::new()),
-    }
-}
-
-fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence> {
-    runs.iter().copied().filter(|run| run.any_failed_attempt)
-}
-
 #[cfg(test)]
 mod tests {
     use assay_domain::{execution::TestOutcome, observation::RunFacts, revision::RevisionOrigin};
 
     use super::*;
 
-    fn run(suite: Option<&str>, status: AttemptStatus, ms: u64) -> Occurrence {
+    pub(super) fn run(suite: Option<&str>, status: AttemptStatus, ms: u64) -> Occurrence {
         Occurrence {
             run_id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             run_number: 1,
@@ -510,86 +360,6 @@ mod tests {
             any_failed_attempt: false,
             revision: RevisionOrigin::default(),
         }
-    }
-
-    /// A history of the stable branch, oldest first: the commit, the suite, and the title of the failure.
-    type Runs<'a> = &'a [(&'a str, Option<&'a str>, Option<&'a str>)];
-
-    fn run_id(number: usize) -> RunId {
-        format!("019aa3f4-5b1c-7def-8a3b-{number:012}").parse().unwrap()
-    }
-
-    fn history(runs: Runs<'_>) -> TestHistory {
-        let of =
-            |(number, (commit, suite, failure)): (usize, &(&str, Option<&str>, Option<&str>))| Occurrence {
-                run_id: run_id(number),
-                branch: Some("main".to_owned()),
-                commit_sha: Some((*commit).to_owned()),
-                started_at: Timestamp::from_unix_ms(i64::try_from(number).unwrap()),
-                any_failed_attempt: failure.is_some(),
-                ..run(*suite, AttemptStatus::Passed, 1)
-            };
-        TestHistory {
-            test: TestName {
-                name: "pays".to_owned(),
-                file_path: None,
-            },
-            written_name: None,
-            stable_branch: "main".to_owned(),
-            occurrences: runs.iter().enumerate().map(of).rev().collect(),
-            rest: None,
-        }
-    }
-
-    #[test]
-    fn the_stable_branch_since_the_commit_shows_whether_a_fix_holds() {
-        use FixState::{DidNotHold, FailsDifferently, Held, Waiting, Watching};
-        let shown = |runs: Runs<'_>, rate_before| {
-            let fix = StoredFix {
-                stored_at: Timestamp::from_unix_ms(0),
-                revision: "c0ffee1".to_owned(),
-                rate_before,
-                check: None,
-            };
-            let titles = runs.iter().enumerate();
-            let titles = titles.filter_map(|(number, run)| Some((run_id(number), run.2?.to_owned())));
-            Watch::of(&history(runs), fix, true, false).compared(&titles.collect())
-        };
-        let state = |runs: Runs<'_>| {
-            let shown = shown(runs, Some(0.5));
-            (shown.state, shown.clean_runs)
-        };
-        let before = ("b0ffee1", None, Some("timed out"));
-        let (clean, failed) = (
-            ("c0ffee1abc", None, None),
-            ("c0ffee1abc", None, Some("timed out")),
-        );
-        let differs = ("d0ffee1", None, Some("no such key"));
-        assert_eq!(state(&[before]), (Waiting, 0));
-        assert_eq!(state(&[before, clean, clean]), (Watching, 2));
-        assert_eq!(state(&[before, clean, failed]), (DidNotHold, 1));
-        assert_eq!(state(&[clean, failed]), (DidNotHold, 1));
-        // The error of before refutes the fix after another one, too.
-        assert_eq!(state(&[before, clean, differs, clean]), (FailsDifferently, 1));
-        assert_eq!(
-            state(&[before, clean, differs, clean, failed, clean]),
-            (DidNotHold, 2)
-        );
-        // Where it never failed before, it proves nothing.
-        let elsewhere = ("c0ffee1abc", Some("windows"), None);
-        assert_eq!(state(&[before, elsewhere, clean]), (Watching, 1));
-        // Nor does a run of an older revision, whenever it ran.
-        let old = ("b0ffee1", None, None);
-        assert_eq!(state(&[before, clean, before, old, clean]), (Watching, 2));
-        let mut enough = vec![before];
-        enough.extend([clean; 58]);
-        assert_eq!(state(&enough), (Held, 58));
-        // The rate of before decides, and 1 % is low enough where it is not known.
-        assert_eq!(shown(&enough, None).runs_needed, 298);
-        // A later failure is another flake, and named.
-        enough.push(failed);
-        assert_eq!(state(&enough), (Held, 58));
-        assert!(shown(&enough, Some(0.5)).failed_run.is_some());
     }
 
     #[test]
