@@ -1,6 +1,6 @@
 //! Issues about the tests and errors that cost most: which to open, to bring up to date, and to close.
 //!
-//! [`problem`] says what the server knows of a test or an error, [`text`] writes it as the part of an issue's text that is not
+//! `problem` says what the server knows of a test or an error, `text` writes it as the part of an issue's text that is not
 //! a person's, and [`plan`] compares both with the issues that exist.
 
 mod problem;
