@@ -7,6 +7,7 @@ use std::{
 
 use assay_domain::attempt::AttemptStatus;
 
+use super::dialect::Dialect;
 use crate::{
     outcome,
     xml::{Element, Tag, append, decode},
@@ -157,15 +158,22 @@ impl<'a> Case<'a> {
             .any(|skip| skip.type_name == "todo" || skip.message.starts_with("TEST_CASE tagged with "))
     }
 
-    /// The number of failed outcomes that a header may count.
-    pub(super) fn failures(&self) -> usize {
+    /// The number of failed outcomes that a header may count. Some tools do not count those of a case that passed in the
+    /// end.
+    pub(super) fn failures(&self, dialect: Dialect) -> usize {
         if self.is_muted() || self.is_expected_to_fail() {
             return 0;
         }
-        self.children
-            .iter()
-            .filter(|child| child.kind.is_failure())
-            .count()
+        let is_counted = |kind: ChildKind| match kind {
+            ChildKind::Error | ChildKind::Rerun => true,
+            ChildKind::Flaky => !matches!(
+                dialect,
+                Dialect::Surefire | Dialect::Nextest | Dialect::Playwright
+            ),
+            ChildKind::Skipped | ChildKind::Unknown => false,
+        };
+        let counted = self.children.iter().filter(|child| is_counted(child.kind));
+        counted.count()
     }
 
     /// Whether the children include an outcome of this kind.
@@ -221,14 +229,6 @@ impl ChildKind {
                 Some(AttemptStatus::Passed) => None,
                 None => tag.attribute("message").map(|_| Self::Unknown),
             },
-        }
-    }
-
-    /// Whether it is a failure, of the last or of another attempt.
-    pub(super) const fn is_failure(self) -> bool {
-        match self {
-            Self::Error | Self::Flaky | Self::Rerun => true,
-            Self::Skipped | Self::Unknown => false,
         }
     }
 }
