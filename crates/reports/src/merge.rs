@@ -7,7 +7,7 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::{Collector, in_order},
+    collect::{self, Collector, in_order},
     duplicates, limits, packages,
     piece::Piece,
     report::{Format, ReadError, Report},
@@ -71,6 +71,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     }
     if !is_single {
         whole.tests = tests.finish();
+        collect::settle(&mut whole.tests);
     }
     join_shards(&mut whole, &shards);
     if several_formats {
