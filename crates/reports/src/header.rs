@@ -21,7 +21,8 @@ impl Report {
             return;
         }
         // Tools count a test that was interrupted as failed.
-        let is_counted = |status: &AttemptStatus| status.is_failure() || *status == AttemptStatus::Interrupted;
+        let is_counted =
+            |status: &AttemptStatus| status.is_failure() || *status == AttemptStatus::Interrupted;
         let shown = self.ends().filter(is_counted).count() + self.errors.len();
         let counted = counted.and_then(crate::time::duration_ms).unwrap_or(0);
         let shown = u64::try_from(shown).unwrap_or(u64::MAX);

@@ -81,7 +81,9 @@ fn page(outcome: &Outcome<'_>, run: &Run) -> String {
 
 /// What `assay analyze` says of the case's only file. Several files may be several runs there.
 fn analyzed(outcome: &Outcome<'_>, expected: &Value) -> Option<Value> {
-    let [step] = list(&expected["steps"]) else { return None };
+    let [step] = list(&expected["steps"]) else {
+        return None;
+    };
     let [file] = list(&step["files"]) else { return None };
     let path = outcome.folder.path().join(file.as_str()?);
     let is_told = list(&step["flags"]).contains(&json!("--retries-as-attempts"));

@@ -69,7 +69,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     let is_flaky = |test: &ReportedTest| test.outcome().is_some_and(|outcome| outcome.recovered);
     if config.fail_on_flaky_tests == Some(true) && report.tests.iter().any(is_flaky) {
-        let error = "A test passed only on a retry, and the configuration fails such a run (failOnFlakyTests).";
+        let error =
+            "A test passed only on a retry, and the configuration fails such a run (failOnFlakyTests).";
         report.errors.push(failure::error_saying(error));
     }
     if never_started > 0 {
