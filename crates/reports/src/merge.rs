@@ -64,6 +64,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         whole.errors.extend(next.errors);
         whole.warnings.extend(next.warnings);
         whole.hides_retries |= next.hides_retries;
+        whole.is_cached |= next.is_cached;
     }
     if tests.len().max(whole.tests.len()) > limits::TESTS {
         let limit = format!("{} tests", limits::TESTS);
