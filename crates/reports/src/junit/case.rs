@@ -158,18 +158,15 @@ impl<'a> Case<'a> {
             .any(|skip| skip.type_name == "todo" || skip.message.starts_with("TEST_CASE tagged with "))
     }
 
-    /// The number of failed outcomes that a header may count. Some tools do not count those of a case that passed in the
-    /// end.
+    /// The number of failed outcomes that a header may count. Surefire counts those of a case that passed in the end,
+    /// nextest and Playwright do not.
     pub(super) fn failures(&self, dialect: Dialect) -> usize {
         if self.is_muted() || self.is_expected_to_fail() {
             return 0;
         }
         let is_counted = |kind: ChildKind| match kind {
             ChildKind::Error | ChildKind::Rerun => true,
-            ChildKind::Flaky => !matches!(
-                dialect,
-                Dialect::Surefire | Dialect::Nextest | Dialect::Playwright
-            ),
+            ChildKind::Flaky => !matches!(dialect, Dialect::Nextest | Dialect::Playwright),
             ChildKind::Skipped | ChildKind::Unknown => false,
         };
         let counted = self.children.iter().filter(|child| is_counted(child.kind));
