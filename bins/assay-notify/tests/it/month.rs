@@ -16,9 +16,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_flakiness::Engine;
-use assay_ingest::{Arrival, Files, Flags};
+use assay_ingest::{Arrival, Files, Flags, ci::CiContext};
 use assay_messages::{FileChannel, FileFormat, Notifier, Scope, Target};
-use assay_reports::{Options, SourceFile, ci::CiContext};
+use assay_reports::{Options, SourceFile};
 use assay_repository::Database;
 use assay_testkit::{TestDatabase, junit};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
