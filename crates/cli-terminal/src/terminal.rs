@@ -9,7 +9,7 @@ use std::{
 use anstream::AutoStream;
 use terminal_size::{Height, Width, terminal_size_of};
 
-use crate::Program;
+use crate::{Program, wrap::wrapped};
 
 /// Prints a message of the running program on standard error, after its name. Std's macro for standard error would panic
 /// if it is closed.
@@ -86,11 +86,8 @@ pub fn err() -> Output<AutoStream<StderrLock<'static>>> {
 
 /// Prints a message after the program's name, for the macro `message`.
 pub fn print_message(text: fmt::Arguments<'_>) {
-    print_line(format_args!(
-        "{}: {}",
-        Program::running().name(),
-        inert(&text.to_string())
-    ));
+    let line = format!("{}: {}", Program::running().name(), inert(&text.to_string()));
+    print_line(format_args!("{}", wrapped(&line, stderr_width())));
 }
 
 /// Prints a line on standard error as it is.
