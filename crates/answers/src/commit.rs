@@ -352,6 +352,7 @@ mod tests {
             duration_ms: None,
             counts: Counts::default(),
             trusted: true,
+            complete: true,
             shards: None,
             suite: (!suite.is_empty()).then(|| suite.to_owned()),
             commit_message: None,

@@ -358,6 +358,7 @@ mod tests {
             wasted_ms: 0,
             lost_ms: None,
             any_failed_attempt: false,
+            trusted: true,
             revision: RevisionOrigin::default(),
         }
     }

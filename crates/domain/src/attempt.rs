@@ -115,6 +115,9 @@ pub struct AttemptOutput {
     pub attachments: Vec<Attachment>,
     /// What the test printed; of a long text the end.
     pub console: Option<String>,
+    /// The most milliseconds that the attempt may take, if the report has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// A file that a report names, such as a screenshot or a trace. Its content is not stored.

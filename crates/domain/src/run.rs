@@ -176,6 +176,9 @@ pub struct RunRow {
     /// False for a run that was sent with a key for pull requests only, which may be public. Such a run counts in no
     /// verdict.
     pub trusted: bool,
+    /// False if a shard is missing, or a part was cut off or interrupted, for example because CI cancelled it. The run may
+    /// have failed, too.
+    pub complete: bool,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
     /// Its suite; none for the default one. The runs list of the API omits the message, the author and the CI run's page.

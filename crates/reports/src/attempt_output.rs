@@ -12,6 +12,8 @@ const MARK: &str = "[[ATTACHMENT|";
 pub(crate) struct Collected {
     attachments: Vec<Attachment>,
     console: String,
+    /// The time that the test may take, in milliseconds.
+    pub(crate) timeout_ms: Option<u64>,
 }
 
 impl Collected {
@@ -79,10 +81,11 @@ impl Collected {
             return;
         }
         let console = text::stored(end(&self.console), limits::OUTPUT_BYTES);
-        if console.is_some() || !self.attachments.is_empty() {
+        if console.is_some() || !self.attachments.is_empty() || self.timeout_ms.is_some() {
             attempt.output = Some(Box::new(AttemptOutput {
                 attachments: self.attachments,
                 console,
+                timeout_ms: self.timeout_ms,
             }));
         }
     }

@@ -322,6 +322,7 @@ impl Rehearsal<'_> {
             output: Some(Box::new(AttemptOutput {
                 attachments: Vec::new(),
                 console: Some(NAME.to_owned()),
+                timeout_ms: None,
             })),
             errors: vec![ErrorDetail {
                 message: Some(NAME.to_owned()),

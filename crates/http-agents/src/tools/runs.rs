@@ -81,6 +81,7 @@ fn run(run: &RunRow) -> Value {
         "queue": run.queue,
         "startedAt": run.started_at,
         "trusted": (!run.trusted).then_some(false),
+        "complete": (!run.complete).then_some(false),
         "tests": run.counts.total,
         "failed": run.counts.failed,
         "passedOnRetry": run.counts.recovered,

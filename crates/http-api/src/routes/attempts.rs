@@ -80,6 +80,8 @@ pub(crate) struct AttemptEntry<'a> {
     status: AttemptStatus,
     /// Its duration in milliseconds.
     duration_ms: Option<u64>,
+    /// The most milliseconds that it may take, of a failed attempt whose report says it: that of Playwright.
+    timeout_ms: Option<u64>,
     /// The browser or Playwright project that it ran in.
     browser_name: Option<&'a str>,
     /// Why it was skipped, if the report says so.
@@ -112,6 +114,7 @@ impl<'a> AttemptList<'a> {
             label: prompt::label(attempt.retry),
             status: attempt.status,
             duration_ms: attempt.duration_ms,
+            timeout_ms: attempt.output.timeout_ms,
             browser_name: attempt.browser_name.as_deref(),
             skip_reason: attempt.skip_reason.as_deref(),
             errors: &attempt.errors,

@@ -1,7 +1,7 @@
 //! A test's history.
 
 use assay_domain::{
-    history::{HistoryRest, Occurrence},
+    history::{Counting, HistoryRest, NotCounted, Occurrence},
     period::Period,
     project::{Project, ProjectTag},
     store::Store,
@@ -21,7 +21,8 @@ route! {
     /// Show the history of a test
     ///
     /// The results of the test in the runs of the period, on every branch, newest first. The oldest occurrence with
-    /// `anyFailedAttempt` is its first failure. A test that passed on retry has the `status` `passed` there.
+    /// `anyFailedAttempt` is its first failure. A test that passed on retry has the `status` `passed` there. `counted` says
+    /// whether its verdict counts the result.
     ///
     /// Cost: moderate.
     LIST {
@@ -42,19 +43,27 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let file = query.file()?;
     let period = query.period()?;
     let project = call.project()?;
-    let history = single_test(call.store.history(&project, &call.test(file), &period)?)?;
+    let test = call.test(file);
+    let history = single_test(call.store.history(&project, &test, &period)?)?;
+    let verdict = single_test(call.store.verdict(&project, &test)?)?;
+    let mut counting = Counting::by(verdict.stored.as_ref().map(|stored| &stored.evidence));
     let answer = Answer::of(&HistoryAnswer {
         project: project.tag(),
         test: history.test,
         written_name: history.written_name,
         period,
         stable_branch: history.stable_branch,
-        occurrences: history.occurrences,
+        occurrences: with_counted(history.occurrences, &mut counting),
     })?;
     match history.rest {
         Some(rest) => {
             let rest = Some(rest);
-            answer.with_further_entries(Box::new(OlderOccurrences { project, rest }), [0; 32])
+            let older = OlderOccurrences {
+                project,
+                rest,
+                counting,
+            };
+            answer.with_further_entries(Box::new(older), [0; 32])
         }
         None => Ok(answer),
     }
@@ -64,6 +73,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 struct OlderOccurrences {
     project: Project,
     rest: Option<HistoryRest>,
+    counting: Counting,
 }
 
 impl NextEntries for OlderOccurrences {
@@ -73,12 +83,39 @@ impl NextEntries for OlderOccurrences {
         };
         let (occurrences, rest) = store.history_part(&self.project, rest)?;
         self.rest = rest;
-        entries(&occurrences).map(Some)
+        entries(&with_counted(occurrences, &mut self.counting)).map(Some)
     }
 
     fn bytes(&self) -> usize {
         self.rest.as_ref().map_or(0, |rest| rest.revisions.bytes())
     }
+}
+
+/// The results, newest first, each with whether it counts.
+fn with_counted(occurrences: Vec<Occurrence>, counting: &mut Counting) -> Vec<HistoryEntry> {
+    let entries = occurrences.into_iter().map(|result| {
+        let (counted, not_counted_because) = counting.next(&result);
+        HistoryEntry {
+            result,
+            counted,
+            not_counted_because,
+        }
+    });
+    entries.collect()
+}
+
+/// The result of a test in one run.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+struct HistoryEntry {
+    #[serde(flatten)]
+    result: Occurrence,
+    /// Whether the test's verdict counts it; null before the first verdict, and for results that are older than the 20 mass
+    /// failures which the evidence names, if there are more.
+    counted: Option<bool>,
+    /// Why not; null if it counts.
+    not_counted_because: Option<NotCounted>,
 }
 
 /// The results of a test in the runs of a period.
@@ -98,5 +135,5 @@ pub(crate) struct HistoryAnswer {
     /// The stable branch.
     stable_branch: String,
     /// One entry per run, newest first.
-    occurrences: Vec<Occurrence>,
+    occurrences: Vec<HistoryEntry>,
 }

@@ -237,6 +237,7 @@ mod tests {
             author_name: None,
             run_url: None,
             trusted: true,
+            complete: true,
         }
     }
 

@@ -56,6 +56,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
                 let end = params.test.unwrap_or_default();
                 let test = results.entry(end.test_id.0.unwrap_or_default()).or_default();
                 test.expected_status = end.expected_status;
+                test.timeout = end.timeout;
                 let Some(mut result) = params.result else { continue };
                 if let Some(started) = test.results.iter_mut().find(|started| started.id == result.id) {
                     result.start_time.0 = started.start_time.take().or(result.start_time.0);
@@ -132,6 +133,7 @@ struct Params {
 struct EndedTest {
     test_id: json::Text,
     expected_status: json::Text,
+    timeout: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -154,10 +154,9 @@ impl PlaywrightReader<'_> {
 
     fn attempts(&mut self, test: &Test) -> Vec<Attempt> {
         let browser = test.project_name.as_deref().and_then(text::title);
-        let expected = test.expected_status.as_deref().unwrap_or("passed");
         if test.results.is_empty() {
             self.never_started += 1;
-            if expected != "skipped" {
+            if expected_status(test) != "skipped" {
                 self.report.state = RunState::Interrupted;
             }
             let attempt = failure::as_reported(AttemptStatus::Skipped, Vec::new(), None, None);
@@ -170,7 +169,7 @@ impl PlaywrightReader<'_> {
         let mut attempts: Vec<Attempt> = test
             .results
             .iter()
-            .map(|result| self.attempt(result, expected, browser.clone()))
+            .map(|result| self.attempt(test, result, browser.clone()))
             .collect();
         if attempts
             .iter()
@@ -185,7 +184,8 @@ impl PlaywrightReader<'_> {
         attempts
     }
 
-    fn attempt(&mut self, result: &TestResult, expected: &str, browser: Option<String>) -> Attempt {
+    fn attempt(&mut self, test: &Test, result: &TestResult, browser: Option<String>) -> Attempt {
+        let expected = expected_status(test);
         let duration_ms = result.duration.ms();
         let started_at = self.input.time(result.start_time.or_empty());
         let raw = raw_status(self.input, result);
@@ -200,12 +200,13 @@ impl PlaywrightReader<'_> {
         };
         let mut attempt = failure::as_reported(status, errors, duration_ms, started_at);
         attempt.browser = browser;
-        self.output(result).give_to(&mut attempt);
+        self.output(test, result).give_to(&mut attempt);
         attempt
     }
 
-    fn output(&self, result: &TestResult) -> Collected {
+    fn output(&self, test: &Test, result: &TestResult) -> Collected {
         let mut collected = Collected::default();
+        collected.timeout_ms = test.timeout.ms().filter(|ms| *ms > 0);
         for attachment in result.attachments.iter() {
             // A blob report has the files in its archive, where no link leads.
             let path = attachment.path.not_blank();
@@ -218,6 +219,10 @@ impl PlaywrightReader<'_> {
         }
         collected
     }
+}
+
+fn expected_status(test: &Test) -> &str {
+    test.expected_status.as_deref().unwrap_or("passed")
 }
 
 fn raw_status(input: &Input<'_>, result: &TestResult) -> AttemptStatus {

@@ -66,6 +66,8 @@ pub(super) struct Spec {
 pub(super) struct Test {
     pub(super) project_name: json::Text,
     pub(super) expected_status: json::Text,
+    /// The most milliseconds that an attempt may take; 0 without a limit.
+    pub(super) timeout: json::Number,
     pub(super) status: json::Text,
     pub(super) annotations: json::List<Annotation>,
     pub(super) results: json::List<TestResult>,

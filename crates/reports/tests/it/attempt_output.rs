@@ -34,9 +34,9 @@ fn text(text: &str) -> Option<String> {
 
 #[test]
 fn real_reports_of_playwright_name_their_files_below_the_checkout() {
-    for (report, kind) in [
-        ("playwright/full.json", text("text/markdown")),
-        ("ctrf/playwright-full.json", text("text/markdown")),
+    for (report, kind, timeout_ms) in [
+        ("playwright/full.json", text("text/markdown"), Some(2_000)),
+        ("ctrf/playwright-full.json", text("text/markdown"), None),
     ] {
         let report_files = vec![support::file(report)];
         let tests = rooted(report_files, SHOP).tests;
@@ -51,6 +51,7 @@ fn real_reports_of_playwright_name_their_files_below_the_checkout() {
             [("error-context".to_owned(), kind, text(path))],
             "{report}"
         );
+        assert_eq!(output(last).timeout_ms, timeout_ms, "{report}");
         let passed = tests.iter().flat_map(|test| test.attempts.iter());
         assert!(
             passed

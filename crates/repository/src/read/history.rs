@@ -278,6 +278,7 @@ impl Row {
             wasted_ms: outcome.wasted_ms,
             lost_ms: outcome.timed.then_some(outcome.lost_ms.unwrap_or(0)),
             any_failed_attempt: outcome.failed_attempts > 0,
+            trusted: self.counts_in_verdicts,
             revision,
         })
     }

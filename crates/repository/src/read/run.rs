@@ -42,6 +42,7 @@ pub(crate) struct StoredRun {
     pub(crate) author_name: Option<String>,
     pub(crate) run_url: Option<String>,
     pub(crate) counts_in_verdicts: bool,
+    pub(crate) complete: bool,
     #[diesel(embed)]
     pub(crate) counts: StoredCounts,
 }
@@ -101,6 +102,7 @@ impl StoredRun {
             author_name: self.author_name,
             run_url: self.run_url,
             trusted: self.counts_in_verdicts,
+            complete: self.complete,
             branch: self.branch,
             commit_sha: self.commit_sha,
             tested_revision: self.tested_revision,

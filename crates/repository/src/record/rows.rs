@@ -533,6 +533,7 @@ fn output_json(output: &AttemptOutput) -> Value {
     serde_json::json!(AttemptOutput {
         attachments: output.attachments.iter().map(attachment).collect(),
         console: text(&output.console),
+        timeout_ms: output.timeout_ms,
     })
 }
 
