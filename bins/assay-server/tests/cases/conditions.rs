@@ -1,4 +1,4 @@
-//! The conditions of `expected.json`. docs/formats.md explains each.
+//! The conditions of `expected.json`. testdata/cases/README.md explains each.
 
 use regex::Regex;
 use serde_json::{Value, json};

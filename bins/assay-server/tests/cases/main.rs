@@ -1,4 +1,4 @@
-//! The cases of `testdata/cases`: each folder is a test of its name. docs/formats.md says how to add one.
+//! The cases of `testdata/cases`: each folder is a test of its name. Its README.md says how to add one.
 
 #![allow(
     clippy::unwrap_used,
