@@ -137,6 +137,7 @@ const FORMATS: &[(&str, Format)] = &[
     ("type time test", Format::Dart),
     ("type event test_count", Format::Libtest),
     ("type event exec_time", Format::Libtest),
+    ("meta .protocolVersion", Format::CucumberMessages),
     ("version kind payload", Format::Swift),
     ("Action Package", Format::Go),
     ("Action ImportPath", Format::Go),
@@ -166,10 +167,6 @@ const HINTS: &[(&str, &str)] = &[
     (
         "SpecReports",
         "this is Ginkgo's JSON; run ginkgo with --junit-report=FILE instead",
-    ),
-    (
-        "meta .protocolVersion",
-        "these are Cucumber's messages (NDJSON); use Cucumber's formatter json or junit instead",
     ),
     (
         "testNodes",

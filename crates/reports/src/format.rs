@@ -45,6 +45,8 @@ formats! {
     Testng = row("testng", "TestNG results", 6).of_classes(),
     /// Cucumber's JSON.
     Cucumber = row("cucumber", "Cucumber JSON", 7).of_classes(),
+    /// Cucumber's messages.
+    CucumberMessages = row("cucumber-messages", "Cucumber's messages", 6).of_classes(),
     /// Robot Framework's `output.xml`.
     Robot = row("robot", "Robot Framework's output.xml", 7).counted(250),
     /// Mocha's JSON.

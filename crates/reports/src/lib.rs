@@ -11,6 +11,7 @@ mod collect;
 mod ctest;
 mod ctrf;
 mod cucumber;
+mod cucumber_messages;
 mod dart;
 mod decode;
 mod detect;

@@ -1,7 +1,7 @@
 //! The reader of each format.
 
 use crate::{
-    allure, catch2, ctest, ctrf, cucumber, dart,
+    allure, catch2, ctest, ctrf, cucumber, cucumber_messages, dart,
     events::read as events,
     go,
     input::Input,
@@ -29,6 +29,7 @@ pub(crate) fn read(format: Format, input: &Input<'_>) -> Result<FirstReport, Rea
         Format::Allure => allure::read(input).map(with_history),
         Format::Testng => xml::<testng::Run<'_>>(input).map(plain),
         Format::Cucumber => cucumber::read(input).map(with_next),
+        Format::CucumberMessages => cucumber_messages::read(input).map(plain),
         Format::Robot => xml::<robot::Run<'_>>(input).map(plain),
         Format::Mocha => read_json::<mocha::Run>(input).map(with_next),
         Format::Mochawesome => read_json::<mocha::AwesomeRun>(input).map(with_next),
