@@ -7,13 +7,9 @@ use assay_domain::{
 
 use crate::{
     config::ENOUGH_RUNS,
-    model::project_rates::branches_usually_break,
+    model::{calendar::Calendar, project_rates::branches_usually_break},
     participation::Presence,
-    verdict::{
-        calendar::Calendar,
-        status::FailedTest,
-        streak::{self, on_stable_branch},
-    },
+    verdict::{status::FailedTest, streak},
 };
 
 /// The sentence of a failing test's verdict.
@@ -51,7 +47,7 @@ fn sentence_of_verdict(
         }
         (VerdictStatus::Healthy, Some(Signal::FailingOffStable), _) if now.is_none() => {
             let branch = uncapitalized(&sentence(failed_test, Signal::FailingOffStable));
-            let stable = on_stable_branch(failed_test.test_counts.timeline);
+            let stable = failed_test.test_counts.timeline.on_stable_branch();
             return if failed_test.test_counts.column.presence.on_stable_chain {
                 format!("Passes{stable}; {branch}")
             } else {
@@ -225,7 +221,7 @@ fn episodes(failed_test: &FailedTest<'_, '_>) -> String {
     let branch = if chain_counts.episodes_off_stable {
         String::new()
     } else {
-        on_stable_branch(failed_test.test_counts.timeline)
+        failed_test.test_counts.timeline.on_stable_branch()
     };
     match chain_counts.episodes {
         1 if failed_test.findings.runs.failing == 1 => {

@@ -4,7 +4,10 @@
 //! The figures were computed by a Python program that shares no code with the engine: a plain filter and smoother for each
 //! flake rate, written from docs/causes.md, with stale bases (vector 4) and the factors of texts (vectors 6 and 7).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use assay_domain::timestamp::Timestamp;
 
@@ -126,13 +129,16 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
             started_at: at(letter.day),
             stable_rates: (0.001, 0.05),
             failed_before: false,
+            calendar: 0.0,
             witnesses: 0,
         });
     }
+    let variants: BTreeSet<&str> = chains.iter().map(|(_, variant)| *variant).collect();
     let facts = chains.iter().map(|(branch, variant)| ChainFacts {
         branch: place(&mut branches, (*branch, "")),
         stable: *branch == "main",
         queue: false,
+        variant: variants.iter().position(|known| known == variant).unwrap(),
         base: chains.iter().position(|chain| *chain == ("main", *variant)),
     });
     let facts: Vec<ChainFacts> = facts.collect();
@@ -140,8 +146,9 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
         .iter()
         .map(|result| Sighting {
             branch: facts[result.chain].branch,
+            variant: facts[result.chain].variant,
             stable: facts[result.chain].stable,
-            queue: false,
+            is_no_sign: false,
             outcome: result.outcome,
             text: None,
             started_at: result.started_at,
@@ -159,7 +166,8 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
     };
     let smoothed = smooth(&sequence, 0.0005, &PRIOR);
     let index = ordered.iter().position(|letter| *letter == wanted).unwrap();
-    (smoothed.parts[index].unwrap(), 1.0 - smoothed.weights[0])
+    let variant = sequence.chains[sequence.results[index].chain].variant;
+    (smoothed.parts[index].unwrap(), smoothed.unreliable[variant])
 }
 
 #[track_caller]
