@@ -196,7 +196,7 @@ impl Sender<'_> {
         let offset = clocks::utc_offset_minutes();
         fields.add(UploadField::UtcOffset, offset.map(utc_offset_text));
         output::print_warnings(&warnings);
-        let body = Body::new(&fields.0, files)?;
+        let body = Body::new(&fields.0, files, checkout.folder())?;
         Ok((fields.0, body))
     }
 }

@@ -6,8 +6,10 @@ use crate::{store::StoreError, timestamp::Timestamp, vocabulary::vocabulary};
 
 /// Most fixes of a test that are stored, the newest ones.
 pub const MOST_FIXES: u32 = 20;
-/// Longest name of a commit or a branch, in characters.
-const LONGEST_NAME: usize = 300;
+/// The fewest characters of a commit's id that name it.
+pub const SHORTEST_COMMIT: usize = 7;
+/// The most: those of SHA-256.
+const LONGEST_COMMIT: usize = 64;
 
 vocabulary!(
     /// With which tests a test runs. Later modes have more of them.
@@ -60,10 +62,16 @@ vocabulary!(
         Held = "held",
         /// A run failed with an error of before.
         DidNotHold = "did_not_hold",
-        /// A run failed with another error.
+        /// A run failed with another error, and too few runs are clean so far.
         FailsDifferently = "fails_differently",
     }
 );
+
+/// Whether a text is the id of a commit or enough of its beginning.
+pub fn is_commit(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_hexdigit() && !c.is_ascii_uppercase();
+    (SHORTEST_COMMIT..=LONGEST_COMMIT).contains(&text.len()) && text.chars().all(is_digit)
+}
 
 /// What a job found when it repeated a test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -110,9 +118,11 @@ pub struct NewFix {
 impl NewFix {
     /// Checks the fields. An error names the field and the expected value.
     pub fn check_fields(&self) -> Result<(), (&'static str, String)> {
-        let length = self.revision.chars().count();
-        if !(4..=LONGEST_NAME).contains(&length) || self.revision.chars().any(char::is_control) {
-            return Err(("revision", format!("expected 4 to {LONGEST_NAME} characters")));
+        if !is_commit(&self.revision) {
+            let expected = format!(
+                "expected the id of a commit, at least {SHORTEST_COMMIT} of its hexadecimal digits, in lower case"
+            );
+            return Err(("revision", expected));
         }
         let rates = [self.rate_before, self.check.map(|check| check.largest_rate)];
         if !rates.iter().flatten().all(|rate| (0.0..=1.0).contains(rate)) {

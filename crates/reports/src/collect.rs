@@ -181,16 +181,12 @@ impl Collector {
         self.tests.len()
     }
 
-    /// Returns the tests, without the attempts and errors beyond the limits.
+    /// The tests, their executions in the order of the report.
     pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
         let tests = (0..).zip(self.tests).map(|(index, (test, first))| {
-            let mut attempts = match self.more.remove(&index) {
-                Some(more) => in_order([first].into_iter().chain(more.all).collect()),
-                None => Executions::from(first),
-            };
-            attempts.keep_last(limits::ATTEMPTS);
-            for attempt in attempts.iter_mut() {
-                attempt.errors.truncate(limits::ERRORS);
+            let mut attempts = Executions::from(first);
+            for execution in self.more.remove(&index).into_iter().flat_map(|more| more.all) {
+                attempts.push(execution);
             }
             ReportedTest {
                 test,
@@ -229,7 +225,7 @@ impl LaterExecutions {
         self.all.last_mut()
     }
 
-    /// Adds an execution. If the list has twice the permitted attempts, it first drops executions that `finish` would
+    /// Adds an execution. If the list has twice the permitted attempts, it first drops executions that `settle` would
     /// drop. A report that repeats one test a million times therefore needs bounded memory.
     fn push(&mut self, execution: Vec<Attempt>) {
         self.attempts += self.all.last().map_or(0, Vec::len);
@@ -256,6 +252,20 @@ fn keep_newest(attempts: &mut Vec<Attempt>) {
         let excess = attempts.len() - limits::ATTEMPTS;
         memory::drop_attempts(attempts.get(..excess).unwrap_or_default());
         attempts.drain(..excess);
+    }
+}
+
+/// Puts the executions of tests in order, and leaves out attempts and errors beyond the limits.
+pub(crate) fn settle(tests: &mut [ReportedTest]) {
+    for ReportedTest { attempts, .. } in tests {
+        if attempts.executions().nth(1).is_some() {
+            let all = std::mem::replace(attempts, Executions::with_capacity(0));
+            *attempts = in_order(all.into_executions().collect());
+        }
+        attempts.keep_last(limits::ATTEMPTS);
+        for attempt in attempts.iter_mut() {
+            attempt.errors.truncate(limits::ERRORS);
+        }
     }
 }
 
@@ -309,7 +319,8 @@ mod tests {
         tests.add(name("a"), execution(&[Failed, Passed]));
         tests.add(name("a"), execution(&[Skipped]));
         tests.add(name("c"), vec![]);
-        let tests = tests.finish();
+        let mut tests = tests.finish();
+        settle(&mut tests);
         assert_eq!(tests.len(), 2);
         let statuses: Vec<_> = tests[0].attempts.iter().map(|attempt| attempt.status).collect();
         assert_eq!(statuses, [Skipped, Failed, Passed, Failed, Failed]);
@@ -335,7 +346,9 @@ mod tests {
         }
         let attempts = tests.more.values().map(|more| more.all.len()).sum::<usize>();
         assert!(attempts <= 2 * limits::ATTEMPTS + 1, "{attempts}");
-        let attempts = &tests.finish()[0].attempts;
+        let mut tests_of_report = tests.finish();
+        settle(&mut tests_of_report);
+        let attempts = &tests_of_report[0].attempts;
         assert_eq!(attempts.len(), limits::ATTEMPTS);
         let failed = attempts.iter().filter(|attempt| attempt.status == Failed).count();
         assert_eq!((failed, attempts[0].status), (200, Passed));

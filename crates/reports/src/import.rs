@@ -12,7 +12,7 @@ use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    builds,
+    builds, collect,
     decode::{self, UnpackedBytes},
     detect, duplicates,
     files::KnownFiles,
@@ -348,6 +348,7 @@ fn read_within(
         if !options.keeps_written_names {
             stable_names::apply(&mut piece.report, &file.name);
         }
+        collect::settle(&mut piece.report.tests);
     }
     Ok(pieces)
 }

@@ -7,7 +7,7 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::{Collector, in_order},
+    collect::{self, Collector, in_order},
     duplicates, limits, packages,
     piece::Piece,
     report::{Format, ReadError, Report},
@@ -64,6 +64,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         whole.errors.extend(next.errors);
         whole.warnings.extend(next.warnings);
         whole.hides_retries |= next.hides_retries;
+        whole.is_cached |= next.is_cached;
     }
     if tests.len().max(whole.tests.len()) > limits::TESTS {
         let limit = format!("{} tests", limits::TESTS);
@@ -71,6 +72,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     }
     if !is_single {
         whole.tests = tests.finish();
+        collect::settle(&mut whole.tests);
     }
     join_shards(&mut whole, &shards);
     if several_formats {

@@ -51,6 +51,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Whether its tool retries tests by itself and writes a pass on retry like any other pass (`docs/formats.md`).
     pub hides_retries: bool,
+    /// Whether it says that results were taken from a cache, as `go test` does: those tests did not run.
+    pub is_cached: bool,
 }
 
 impl Report {
@@ -70,6 +72,7 @@ impl Report {
             tests: Vec::new(),
             warnings: Vec::new(),
             hides_retries: matches!(format, Format::Cucumber | Format::Mochawesome),
+            is_cached: false,
         }
     }
 

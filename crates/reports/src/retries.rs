@@ -342,21 +342,24 @@ fn fail(attempts: &mut [Attempt]) {
 }
 
 /// Joins the executions of each test to the attempts of one, because the sender says that they are retries. A retry ends
-/// at its first pass, so further passes stay executions.
+/// at its first pass, so what follows is another execution.
 pub(crate) fn join_all(report: &mut Report) {
     for test in &mut report.tests {
         let executions =
             std::mem::replace(&mut test.attempts, Executions::with_capacity(0)).into_executions();
-        let (earlier, mut others): (Vec<_>, Vec<_>) = executions.partition(|attempts| failed(attempts));
-        let mut attempts: Vec<Attempt> = earlier.into_iter().flatten().collect();
-        let pass = others.iter().position(|attempts| passed(attempts));
-        if let Some(pass) = pass.filter(|_| !attempts.is_empty()) {
-            attempts.append(&mut others.remove(pass));
+        let mut attempts: Vec<Attempt> = Vec::new();
+        for mut execution in executions {
+            let has_passed = passed(&execution);
+            if has_passed || failed(&execution) {
+                attempts.append(&mut execution);
+            } else {
+                test.attempts.push(execution);
+            }
+            if has_passed {
+                test.attempts.push(std::mem::take(&mut attempts));
+            }
         }
-        others.push(attempts);
-        for execution in others {
-            test.attempts.push(execution);
-        }
+        test.attempts.push(attempts);
     }
 }
 

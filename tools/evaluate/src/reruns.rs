@@ -132,6 +132,8 @@ pub(crate) struct Score {
     /// The rule that runs each failed test again up to three times, and passes if all pass once; and its seconds.
     three_times: [Actions; 2],
     seconds_of_three: Vec<f64>,
+    /// Runs that were blocked without a rerun.
+    pub(crate) blocked_unseen: u32,
 }
 
 /// The table of simulated projects with these seeds.
@@ -239,6 +241,7 @@ pub(crate) fn judge(
         ));
     }
     add(&mut score.after, last);
+    score.blocked_unseen += u32::from(last == Action::Block && spent == 0.0);
     if spent > 0.0 {
         score.seconds.push(spent);
     }
@@ -389,11 +392,13 @@ mod tests {
         let [before, after] = score.undecided();
         assert!(before > 10 && 3 * after < before, "{before} {after}");
         assert!(score.after[0].0[0] <= score.before[0].0[0] + 1);
+        assert_eq!(score.blocked_unseen, 0);
         // A control: without a budget nothing changes.
         let mut none = Score::default();
         none.judge(&world, 5, 0.0);
         assert_eq!(none.undecided(), [before, before]);
         assert_eq!(none.after[1].0, none.before[1].0);
+        assert!(none.blocked_unseen > 0);
         assert!(none.seconds.is_empty());
     }
 }

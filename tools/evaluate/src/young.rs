@@ -32,6 +32,7 @@ pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
         "| Breakages | Runs | Innocent | Own | Without reruns | With | Three times | s | s of three |\n"
             .to_owned();
     text += "|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    let mut unseen = 0;
     for share in SHARES {
         let mut scores: BTreeMap<u32, Score> = BTreeMap::new();
         for seed in seeds {
@@ -53,9 +54,10 @@ pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
         for (age, score) in scores {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "| {share:.2} | to {age} | {}", score.row());
+            unseen += score.blocked_unseen;
         }
     }
-    text
+    text + &format!("\nBlocked without a rerun: {unseen}\n")
 }
 
 /// A project of which this share of failed runs has a breakage of its branch. Every third run is of the stable branch;

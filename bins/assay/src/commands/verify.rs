@@ -26,7 +26,7 @@ use assay_cli_terminal::{
     values::duration,
 };
 use assay_domain::{
-    fix::{FixOutcome, NewFix, RunMode},
+    fix::{FixOutcome, NewFix, RunMode, SHORTEST_COMMIT, is_commit},
     id::ProjectId,
     test::TestName,
 };
@@ -225,6 +225,23 @@ fn known(
     Ok((known, test, Some(project)))
 }
 
+/// The commit that a user names: a name or the beginning of an id that the checkout knows, else an id.
+fn commit_of(name: &str) -> anyhow::Result<String> {
+    let commit = format!("{name}^{{commit}}");
+    let known = git(
+        Path::new("."),
+        &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit],
+    );
+    let id = known.map_or_else(|_| name.to_ascii_lowercase(), |id| id.trim().to_owned());
+    match is_commit(&id) {
+        true => Ok(id),
+        false => Err(Misuse(format!(
+            "--commit {name} is no commit of this checkout; give at least {SHORTEST_COMMIT} characters of its id"
+        ))
+        .into()),
+    }
+}
+
 /// Where the answer or the claim is stored, and the commit with the fix. It is known before the command runs.
 struct Destination {
     server: Server,
@@ -262,7 +279,8 @@ impl Destination {
                 .or_else(|| context.commit_sha.clone())
         };
         let of_checkout = || Some(here(&["rev-parse", "HEAD"])?.trim().to_owned());
-        let revision = args.commit.clone().or_else(of_ci).or_else(of_checkout);
+        let named = args.commit.as_deref().map(commit_of).transpose()?;
+        let revision = named.or_else(of_ci).or_else(of_checkout);
         let changed = || here(&["status", "--porcelain", "--untracked-files=no"]);
         if !args.claim && args.commit.is_none() && changed().is_some_and(|files| !files.is_empty()) {
             bail!(

@@ -139,7 +139,21 @@ impl CauseSentences<'_> {
             Knowledge::AtTheTime => "; this error was never seen before",
             Knowledge::Hindsight => "; this error was seen nowhere else",
         };
-        format!("{stable_runs} and failed on this revision{variants}{error}")
+        let again = self.landed_again();
+        format!("{stable_runs} and failed on this revision{variants}{error}{again}")
+    }
+
+    /// The runs of the stable branch in which this error began and ended; empty unless it had and mended the error.
+    fn landed_again(&self) -> String {
+        let facts = self.facts;
+        let runs = self.run(facts.stable_since).zip(self.run(facts.stable_mended));
+        match runs.filter(|_| facts.stable_same_error) {
+            Some((first, mended)) => format!(
+                "; {} began to fail with this error in run {}, and passed again in run {}",
+                self.history.stable_branch, first.number, mended.number
+            ),
+            None => String::new(),
+        }
     }
 
     fn earlier_on_branch(&self) -> String {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
-    fix::{FixState, StoredFix},
+    fix::{FixState, StoredFix, is_commit},
     history::{Occurrence, TestHistory},
     id::RunId,
     project::Project,
@@ -18,8 +18,6 @@ use assay_flakiness::plan::fix::{CleanRuns, GOOD_ENOUGH, bound};
 
 use super::WatchedFix;
 
-/// The fewest characters of a commit that names it.
-const SHORTEST_COMMIT: usize = 7;
 /// Most failures before a fix whose errors are those of before, the newest ones.
 const MOST_BEFORE: usize = 5;
 /// Most failures after a fix that are compared with them, the oldest ones.
@@ -30,7 +28,7 @@ pub(super) struct Watch<'a> {
     watched: WatchedFix,
     /// The newest failures before the fix.
     before: Vec<&'a Occurrence>,
-    /// The oldest failures after it, each with the number of clean runs until then. None once the fix held.
+    /// The oldest failures after it and before it held, each with the number of clean runs until then.
     after: Vec<(&'a Occurrence, u32)>,
 }
 
@@ -67,10 +65,10 @@ impl<'a> Watch<'a> {
                 continue;
             }
             watched.clean_runs += 1;
-            if watch.after.is_empty() && watched.clean_runs >= watched.runs_needed && !by_calendar {
+            if watched.clean_runs >= watched.runs_needed && !by_calendar {
                 watched.state = FixState::Held;
                 watched.failed_run = since.find(|run| run.any_failed_attempt).map(|run| run.run_id);
-                return watch;
+                break;
             }
         }
         watch.after.truncate(MOST_AFTER);
@@ -88,14 +86,18 @@ impl<'a> Watch<'a> {
         let of_run = |run: &Occurrence| titles.get(&run.run_id);
         let old: BTreeSet<&String> = self.before.iter().filter_map(|run| of_run(run)).collect();
         let is_old = |run: &Occurrence| old.is_empty() || of_run(run).is_none_or(|title| old.contains(title));
-        let refuting = self.after.iter().find(|(run, _)| is_old(run));
-        if let Some((run, clean_runs)) = refuting.or(self.after.first()) {
-            self.watched.state = match refuting {
-                Some(_) => FixState::DidNotHold,
-                None => FixState::FailsDifferently,
-            };
+        if let Some((run, clean_runs)) = self.after.iter().find(|(run, _)| is_old(run)) {
+            self.watched.state = FixState::DidNotHold;
             self.watched.failed_run = Some(run.run_id);
             self.watched.clean_runs = *clean_runs;
+        } else if let Some((run, _)) = self
+            .after
+            .first()
+            .filter(|_| self.watched.state != FixState::Held)
+        {
+            // Another error, such as that of an outage, is no evidence for or against the fix.
+            self.watched.state = FixState::FailsDifferently;
+            self.watched.failed_run = Some(run.run_id);
         }
         self.watched
     }
@@ -157,9 +159,9 @@ fn around<'a>(history: &'a TestHistory, revision: &str) -> (Vec<&'a Occurrence>,
     };
     let is_of = |run: &&&Occurrence| {
         let commits = [run.tested_revision.as_deref(), run.commit_sha.as_deref()];
-        commits.into_iter().flatten().any(|commit| {
-            revision.len() >= SHORTEST_COMMIT && (commit.starts_with(revision) || revision == commit)
-        })
+        let is_named =
+            |commit: &str| commit == revision || is_commit(revision) && commit.starts_with(revision);
+        commits.into_iter().flatten().any(is_named)
     };
     match runs.iter().filter(is_of).map(|run| place(run)).min() {
         Some(first) => runs.into_iter().partition(|run| place(run) < first),
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(state(&[before, clean, failed]), (DidNotHold, 1));
         assert_eq!(state(&[clean, failed]), (DidNotHold, 1));
         // The error of before refutes the fix after another one, too.
-        assert_eq!(state(&[before, clean, differs, clean]), (FailsDifferently, 1));
+        assert_eq!(state(&[before, clean, differs, clean]), (FailsDifferently, 2));
         assert_eq!(
             state(&[before, clean, differs, clean, failed, clean]),
             (DidNotHold, 2)
@@ -249,6 +251,10 @@ mod tests {
         let mut enough = vec![before];
         enough.extend([clean; 58]);
         assert_eq!(state(&enough), (Held, 58));
+        // An outage does not end the watch.
+        enough.insert(9, differs);
+        assert_eq!(state(&enough), (Held, 58));
+        enough.remove(9);
         // The rate of before decides, and 1 % is low enough where it is not known.
         assert_eq!(shown(&enough, None).runs_needed, 298);
         // A later failure is another flake, and named.

@@ -222,11 +222,14 @@ impl Problem {
                         format!("The fix in {commit} held on {stable}: {runs}"),
                     ),
                     // A fix that held stays so, and the test may fail again.
-                    FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => (
+                    FixState::Held | FixState::DidNotHold => (
                         State::DidNotHold,
                         format!("The test failed on {stable} after the fix in {commit}"),
                     ),
-                    FixState::Unproved | FixState::Waiting | FixState::Watching => (
+                    FixState::Unproved
+                    | FixState::Waiting
+                    | FixState::Watching
+                    | FixState::FailsDifferently => (
                         State::Watched,
                         format!("The fix in {commit} is watched on {stable}: {runs} so far"),
                     ),

@@ -41,6 +41,10 @@ const NO_DURATIONS: &str = "its duration before or now is unknown, so a longer t
 const HIDES_RETRIES: &str = "this report writes a pass on retry like any other pass; use one that shows retries, such as the runner's JSON \
                              (docs/formats.md#retries)";
 const ALONE: &str = "the command ran no other test, so it was no run in its suite; run the whole suite";
+const CACHED: &str =
+    "results were taken from a cache, so the tests did not run; repeat them anew, as by -count=1 of Go";
+/// So many equal reports in a row, with each duration, are copies of one.
+const COPIES: u32 = 20;
 const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
 
 /// What verify was asked to do.
@@ -184,6 +188,8 @@ struct Session<'a> {
     usual_tests: Option<usize>,
     /// With which tests the unchanged command runs it.
     command_mode: RunMode,
+    /// The last report, and how many equal ones there were in a row.
+    repeated: Option<(Report, u32)>,
 }
 
 impl<'a> Session<'a> {
@@ -199,6 +205,7 @@ impl<'a> Session<'a> {
             durations: Vec::new(),
             usual_tests: None,
             command_mode: RunMode::InSuite,
+            repeated: None,
         }
     }
 
@@ -268,7 +275,22 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Why a pass in this run proves nothing: its report hides retries, the command failed, or other tests are missing.
+    /// Whether a report is that of an earlier run, which the command took from a cache.
+    fn is_copy(&mut self, report: &Report) -> bool {
+        let count = match &self.repeated {
+            Some((last, count)) if last == report => count + 1,
+            _ => 1,
+        };
+        let attempts = report.tests.iter().flat_map(|test| test.attempts.iter());
+        let has_durations = attempts
+            .filter_map(|attempt| attempt.duration_ms)
+            .any(|ms| ms > 0);
+        self.repeated = Some((report.clone(), count));
+        has_durations && count >= COPIES
+    }
+
+    /// Why a pass in this run proves nothing: its report hides retries or is none of this run, the command failed, or other
+    /// tests are missing.
     fn in_vain(&mut self, test: &TestName, report: &Report, status: u8) -> Option<String> {
         let is_of_mode = |other: &TestName| match self.mode {
             RunMode::Alone => other == test,
@@ -293,9 +315,12 @@ impl<'a> Session<'a> {
             self.command_mode = RunMode::Alone;
             self.mode = self.mode.min(self.command_mode);
         }
+        let is_copy = self.is_copy(report);
         let is_explained = report.format.fails_with(status, u64::from(failed));
         if report.hides_retries {
             Some(HIDES_RETRIES.to_owned())
+        } else if report.is_cached || is_copy {
+            Some(CACHED.to_owned())
         } else if status != 0 && !is_explained {
             Some(format!(
                 "the command ended with status {status}, which no failed test explains"

@@ -28,11 +28,13 @@ impl Repeat for Job {
             "slow" => return Ok(RunEnd::TimedOut),
             inner => inner,
         };
-        let time = match inner {
-            "<!-- late -->" => "9",
-            "<!-- paused -->" => "0.5",
-            _ => "0.1",
+        let ms = match inner {
+            "<!-- late -->" => 9_000,
+            "<!-- paused -->" => 500,
+            _ => 100,
         };
+        let ms = ms + if inner == COPIED { 0 } else { self.runs % 2 };
+        let time = f64::from(ms) / 1_000.0;
         let (others, tool, status) = match inner {
             ALONE | FAILS_ALONE => (String::new(), "cart", 0),
             OTHERS_SKIPPED => (others(9, "<skipped/>"), "cart", 0),
@@ -76,6 +78,7 @@ const OTHERS_FAIL: &str = "<!-- others fail -->";
 const FEWER: &str = "<!-- fewer -->";
 const ONE_FAILS: &str = "<!-- one fails -->";
 const COMMAND_FAILS: &str = "<!-- command fails -->";
+const COPIED: &str = "<!-- copied -->";
 const JEST: &str = "<!-- jest -->";
 const RETRIED: &str = "<flakyFailure message='timed out after 9 ms'/>";
 const TIMES_OUT: &str = "<failure message='timed out after 30 ms'/>";
@@ -253,6 +256,12 @@ fn a_run_without_its_usual_tests_proves_nothing() {
             RunMode::InSuite,
             1,
         ),
+        (
+            "from a cache",
+            verified(&of_ten, None, |_| COPIED),
+            RunMode::InSuite,
+            COPIES,
+        ),
     ] {
         let check = verified.check;
         assert_eq!(
@@ -398,7 +407,7 @@ impl Repeat for FailsAt {
         let results: fn(u32) -> &'static str = if self.0 == self.1 { |_| TIMES_OUT } else { |_| PASS };
         Job {
             results,
-            runs: 0,
+            runs: self.1,
             selections: Vec::new(),
         }
         .run(selection, limit)

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    io,
+    fs, io,
     path::{Component, Path},
 };
 
@@ -27,11 +27,12 @@ pub struct Body {
 }
 
 impl Body {
-    /// Compresses the fields and the files.
-    pub fn new(fields: &[Field], files: &[SourceFile]) -> anyhow::Result<Self> {
+    /// Compresses the fields and the files. A file below the checkout is named by its path there, wherever the command runs:
+    /// two folders of a repository are two, and not one that is tested twice.
+    pub fn new(fields: &[Field], files: &[SourceFile], checkout: Option<&Path>) -> anyhow::Result<Self> {
         let boundary = format!("assay-{:032x}", rand::random::<u128>());
         let mut out = zstd::Encoder::new(Vec::new(), LEVEL)?;
-        write_parts(&mut out, &boundary, fields, files).context("compressing the reports")?;
+        write_parts(&mut out, &boundary, fields, files, checkout).context("compressing the reports")?;
         Ok(Self {
             boundary,
             bytes: out.finish().context("compressing the reports")?,
@@ -49,6 +50,7 @@ fn write_parts(
     boundary: &str,
     fields: &[Field],
     files: &[SourceFile],
+    checkout: Option<&Path>,
 ) -> io::Result<()> {
     for (name, value) in fields {
         write!(
@@ -58,7 +60,8 @@ fn write_parts(
     }
     let mut names = HashSet::new();
     for file in files {
-        let name = unused(file_name(&file.name), &mut names);
+        let name = checkout.and_then(|checkout| path_below(checkout, &file.name));
+        let name = unused(file_name(name.as_deref().unwrap_or(&file.name)), &mut names);
         write!(
             out,
             "--{boundary}\r\nContent-Disposition: form-data; name=\"report\"; filename=\"{name}\"\r\n\
@@ -68,6 +71,12 @@ fn write_parts(
         out.write_all(b"\r\n")?;
     }
     write!(out, "--{boundary}--\r\n")
+}
+
+/// The path of a file below a folder, if it is there.
+fn path_below(folder: &Path, file: &str) -> Option<String> {
+    let (file, folder) = (fs::canonicalize(file).ok()?, fs::canonicalize(folder).ok()?);
+    Some(file.strip_prefix(folder).ok()?.display().to_string())
 }
 
 /// Converts a file's name to one that the server accepts: relative, with `/`, without `..`, quotes and control
@@ -189,6 +198,9 @@ mod tests {
         ] {
             assert_eq!(file_name(name), sent, "{name}");
         }
+        let in_folder = |folder| path_below(Path::new(folder), "Cargo.toml");
+        assert_eq!(in_folder("..").as_deref(), Some("cli-remote/Cargo.toml"));
+        assert_eq!(in_folder("src"), None);
         let long = file_name(&format!("{}/a.xml", "d".repeat(400)));
         assert!(
             long.chars().count() <= LONGEST_FILE_NAME && long.ends_with("/a.xml"),

@@ -14,17 +14,17 @@ use crate::history::{START_MS, add, run};
 const PASSES_BELOW: f64 = 0.05;
 const BLOCKS_FROM: f64 = 0.9;
 
-const HOUR_MS: i64 = 3_600_000;
+pub(crate) const HOUR_MS: i64 = 3_600_000;
 const AFTER_MAIN_MS: i64 = 30 * 8 * HOUR_MS;
 
 /// A history of one test beside 59 others that always pass.
-struct Project {
-    history: History,
+pub(crate) struct Project {
+    pub(crate) history: History,
     texts: ErrorTexts,
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             history: History {
                 stable_branch: "main".into(),
@@ -45,7 +45,7 @@ impl Project {
     }
 
     /// Adds a run on a new revision. The test fails if there is an error, which may have a text.
-    fn run(&mut self, at_ms: i64, branch: &str, error: Option<Option<u32>>) -> i32 {
+    pub(crate) fn run(&mut self, at_ms: i64, branch: &str, error: Option<Option<u32>>) -> i32 {
         let index = self.history.runs.len();
         let number = i32::try_from(index).unwrap() + 1;
         let revision = format!("{branch} {number}");
@@ -59,11 +59,22 @@ impl Project {
         number
     }
 
-    fn cause(&self, number: i32) -> FailureCause {
+    /// Fails the tests below a number, too, in the newest run.
+    pub(crate) fn fail_others(&mut self, until: u32) {
+        let index = self.history.runs.len() - 1;
+        let newest = self.history.runs.last_mut().unwrap();
+        (1..until).for_each(|test| add(newest, test, 'F'));
+        if let Some(text) = self.texts.of(index, 0) {
+            (1..until).for_each(|test| self.texts.insert(index, test, text));
+        }
+    }
+
+    /// The cause of the test's failure in a run.
+    pub(crate) fn cause(&self, number: i32) -> FailureCause {
         let now = self.history.runs.last().unwrap().run.started_at;
         let causes =
             Engine::default().causes_of_run(&self.history, &self.texts, number, Knowledge::AtTheTime, now);
-        <[FailureCause; 1]>::try_from(causes).unwrap()[0].clone()
+        causes.into_iter().find(|cause| cause.test == 0).unwrap()
     }
 
     /// The probability that the branch of a run broke the test.

@@ -18,6 +18,7 @@ mod failing;
 mod golden;
 mod history;
 mod judgements;
+mod mended;
 mod properties;
 mod reference;
 mod reference_causes;

@@ -236,15 +236,23 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
             Vec::new()
         };
         let mut stable_episode = episode.clone();
+        // The last episode of the stable chain before, if the test has passed since.
+        let mut mended_episode = Vec::new();
+        let last_episode = |base: &(String, Option<String>), before: usize| {
+            let last = (0..before).rfind(|i| chain(*i) == *base && letter(*i) == 'F');
+            last.map_or(Vec::new(), |last| episode_around(base, last))
+        };
         if chain(index).1.as_deref() != Some("main") {
             let base = (chain(index).0, Some("main".to_owned()));
-            let last = (0..index).rfind(|i| chain(*i) == base && letter(*i) == 'F');
-            stable_episode = last.map_or(Vec::new(), |last| {
-                episode_around(&base, last)
-                    .into_iter()
-                    .filter(|i| *i < index)
-                    .collect()
-            });
+            stable_episode = last_episode(&base, index);
+            stable_episode.retain(|i| *i < index);
+            let newest = (0..index).rfind(|i| chain(*i) == base);
+            if newest.is_some_and(|newest| letter(newest) != 'F') {
+                mended_episode = stable_episode.clone();
+            }
+        } else {
+            let begins = episode.first().copied().unwrap_or(index);
+            mended_episode = last_episode(&chain(index), begins);
         }
         let first_here = episode
             .iter()
@@ -256,7 +264,9 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
                 .filter_map(|i| text_at(*i).map(|t| (weight(*i), t)))
                 .collect()
         };
-        let before = weighted_texts(&stable_episode, &|i| 1.0 - six[i][0] - six[i][1]);
+        let broken = |i: usize| 1.0 - six[i][0] - six[i][1];
+        let before = weighted_texts(&stable_episode, &broken);
+        let mended = weighted_texts(&mended_episode, &broken);
         let earlier = weighted_texts(&episode, &|_| 1.0);
         let here: Vec<usize> = episode
             .iter()
@@ -281,6 +291,7 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
         } else {
             0.2 * share(&known).0 / share(&known).1 + 0.8 * fresh
         };
+        let own = f64::max(new, smoothed(&mended, 0.1, new));
         let crowd = if run.is_empty() {
             g0
         } else {
@@ -291,8 +302,8 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
             crowd,
             new,
             smoothed(&before, 0.1, new),
-            smoothed(&earlier, 0.1, new),
-            smoothed(&this, 0.1, new),
+            smoothed(&earlier, 0.1, own),
+            smoothed(&this, 0.1, own),
         ];
         p = std::array::from_fn(|i| p[i] * (0.9 * f[i] + 0.1 * g0));
         let total: f64 = p.iter().sum();

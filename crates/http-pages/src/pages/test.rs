@@ -282,7 +282,7 @@ fn fix_in_words(watched: &WatchedFix) -> String {
         FixState::Watching => format!("Watched: {builds}"),
         FixState::Held => format!("Held: {builds}"),
         FixState::DidNotHold => format!("Did not hold: failed after {builds}"),
-        FixState::FailsDifferently => format!("Fails with another error after {builds}"),
+        FixState::FailsDifferently => format!("Watched: {builds}, and a failure with another error"),
     }
 }
 

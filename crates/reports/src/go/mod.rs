@@ -105,6 +105,7 @@ impl Events for Run {
             && !packages.iter().all(Package::reruns_all_tests);
         for package in packages {
             unfinished += usize::from(package.is_unfinished());
+            report.is_cached |= package.is_cached();
             if package.is_cut_short() {
                 report.state = RunState::Interrupted;
             }

@@ -41,6 +41,8 @@ struct PackageRun {
     failed_build: Option<String>,
     /// Whether the test binary wrote its result, after its last test.
     has_result: bool,
+    /// Whether its results are from the cache.
+    is_cached: bool,
     /// Whether a test was open when the package ended.
     stopped_a_test: bool,
     /// Whether a test ended another one, so that later parts of it did not run.
@@ -53,6 +55,11 @@ impl Package {
             name: name.to_owned(),
             runs: vec![PackageRun::default()],
         }
+    }
+
+    /// Whether `go test` took results from its cache.
+    pub(super) fn is_cached(&self) -> bool {
+        self.runs.iter().any(|run| run.is_cached)
     }
 
     /// Adds an event. Returns the number of tests that it added.
@@ -168,6 +175,7 @@ impl PackageRun {
             "output" => {
                 self.note_panic(&event.output);
                 self.has_result |= event.output == "FAIL\n";
+                self.is_cached |= event.output.starts_with("ok") && event.output.contains("\t(cached)");
                 self.output.push(&event.output);
             }
             "pass" | "fail" | "skip" => {

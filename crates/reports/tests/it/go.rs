@@ -42,6 +42,18 @@ fn a_group_that_fails_by_itself_is_a_test() {
 }
 
 #[test]
+fn a_package_from_the_cache_marks_its_report() {
+    for (end, is_cached) in [("(cached)", true), ("0.003s", false)] {
+        let stream = format!(
+            "{{\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"TestA\"}}\n\
+             {{\"Action\":\"output\",\"Package\":\"p\",\"Output\":\"ok  \\tp\\t{end}\\n\"}}\n\
+             {{\"Action\":\"pass\",\"Package\":\"p\"}}\n"
+        );
+        assert_eq!(read_as_go(&stream).unwrap().is_cached, is_cached, "{end}");
+    }
+}
+
+#[test]
 fn a_stream_that_is_cut_off_marks_its_run() {
     let stream = "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n\
                   {\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"TestA\"}\n\

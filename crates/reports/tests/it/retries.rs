@@ -222,8 +222,9 @@ fn assert_is_failed(format: Format, files: Vec<SourceFile>, what: &str) {
 fn a_sender_may_say_that_repeated_results_are_retries() {
     for (outcomes, expected) in [
         ("FP", "FP"),
-        ("PF", "FP"),
-        ("FPP", "P FP"),
+        ("PF", "P F"),
+        ("FPF", "FP F"),
+        ("FPP", "FP P"),
         ("FF", "FF"),
         ("PS", "S P"),
         ("FS", "S F"),

@@ -168,7 +168,7 @@ impl Sender {
     fn upload(&self, sent: &Sent, judgement: &str) -> anyhow::Result<Result<Value, UploadError>> {
         let mut fields = sent.fields.clone();
         fields.add(UploadField::Judgement, Some(judgement));
-        let body = Body::new(&fields.0, &sent.files)?;
+        let body = Body::new(&fields.0, &sent.files, None)?;
         let mut backoff = Backoff::new(self.retry_for);
         Ok(send_body(self.progress, &self.server, &body, &mut backoff).map_err(|not_sent| not_sent.error))
     }

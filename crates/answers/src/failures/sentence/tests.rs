@@ -192,6 +192,32 @@ fn a_stale_base_is_named_with_the_runs_that_broke_and_mended_it() {
 }
 
 #[test]
+fn a_breakage_that_lands_again_is_named_with_the_runs_of_the_first_time() {
+    let mut runs = vec![("main", 0..0, false); 20];
+    runs.extend(vec![("main", 0..1, false); 3]);
+    runs.extend(vec![("main", 0..0, false); 17]);
+    runs.push(("feature", 0..1, false));
+    let of_error = |last: u32| {
+        let mut texts = ErrorTexts::new();
+        (0..runs.len()).for_each(|run| texts.insert(run, 0, if run < 40 { 1 } else { last }));
+        of_last_with(&runs, &texts)
+    };
+    let passed = runs
+        .iter()
+        .filter(|(branch, failed, _)| *branch == "main" && failed.is_empty());
+    let failed = format!(
+        "Passed in {} of 40 runs on main and failed on this revision",
+        passed.count()
+    );
+    assert_eq!(
+        of_error(1),
+        format!("{failed}; main began to fail with this error in run 21, and passed again in run 24")
+    );
+    // A control: another error.
+    assert_eq!(of_error(2), format!("{failed}; this error was never seen before"));
+}
+
+#[test]
 fn a_crowd_that_lasts_is_a_shared_cause_since_its_first_run() {
     let mut runs = vec![("main", 0..0, false); 30];
     runs.extend(vec![("main", 0..20, false); 3]);

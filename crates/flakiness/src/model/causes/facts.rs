@@ -296,6 +296,13 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         episode.unwrap_or_default().to_vec()
     }
 
+    /// The first result of a chain after an episode of it, before a result.
+    fn mended(&self, index: usize, episode: &[&JudgedResult<'a, 'h>]) -> Option<&JudgedResult<'a, 'h>> {
+        let last = episode.last()?;
+        let mut before = self.before(index);
+        before.find(|other| other.chain == last.chain && other.index > last.index)
+    }
+
     /// The text of a failure, if the text distinguishes failures.
     fn recognisable(&self, failure: &JudgedResult<'_, '_>) -> Option<u32> {
         failure
@@ -341,18 +348,24 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
                 counts.this.add(of_other == text, 1.0);
             }
         }
-        let stable = if chain.stable {
-            episode
-        } else {
-            chain
-                .base
-                .map(|base| self.latest_episode(index, base))
-                .unwrap_or_default()
+        let begins = episode.first().map_or(index, |first| first.index);
+        let before = match chain.base {
+            _ if chain.stable => self.latest_episode(begins, failure.chain),
+            Some(base) => self.latest_episode(index, base),
+            None => Vec::new(),
         };
-        for other in stable.iter().filter(|other| other.index != index) {
-            if let Some(of_other) = other.text {
-                counts.before.add(of_other == text, other.broken);
+        let share = |episode: &[&JudgedResult<'_, '_>]| {
+            let mut share = Share::default();
+            for other in episode.iter().filter(|other| other.index != index) {
+                if let Some(of_other) = other.text {
+                    share.add(of_other == text, other.broken);
+                }
             }
+            share
+        };
+        counts.before = share(if chain.stable { &episode } else { &before });
+        if chain.stable || self.mended(index, &before).is_some() {
+            counts.mended = share(&before);
         }
         Some(counts)
     }
@@ -424,10 +437,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             facts.stable_since = episode.first().map(|first| first.entry.source);
             facts.stable_same_error =
                 text.is_some() && episode.first().is_some_and(|first| first.text == text);
-            let last = episode.last().map(|last| last.index);
-            let mut before = self.before(index).filter(|other| other.chain == base);
-            let mended = before.find(|other| Some(other.index) > last);
-            facts.stable_mended = mended.filter(|_| last.is_some()).map(|first| first.entry.source);
+            let mended = self.mended(index, &episode);
+            facts.stable_mended = mended.map(|first| first.entry.source);
         }
         let of_branch = |other: &JudgedResult<'_, '_>| {
             let other = self.chains.get(other.chain);

@@ -59,6 +59,8 @@ pub(crate) struct ResultFacts {
     pub(crate) run: usize,
     pub(crate) revision: usize,
     pub(crate) outcome: Outcome,
+    /// The text of a failure.
+    pub(crate) text: Option<u32>,
     /// The background of its run.
     pub(crate) beta: f64,
     /// The odds that the change caused a crowd on a new revision.

@@ -8,6 +8,7 @@
 mod crowds;
 mod facts;
 mod links;
+mod mended;
 mod parts;
 mod prediction;
 mod sequence;

@@ -11,7 +11,8 @@ use std::{array::from_fn, cmp::Reverse, collections::BTreeMap};
 
 use super::{
     links::{Link, ResultFacts, Sequence, links},
-    prediction::{Failed, Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
+    mended::StableCode,
+    prediction::{Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
 };
 use crate::{
     model::{GRID, Likelihood, PerRate, RATES, RELIABLE, SIBLING, Step, project_rates::USUALLY_UNRELIABLE},
@@ -209,7 +210,7 @@ struct ForwardStep {
 impl Forward {
     fn run(sequence: &Sequence, links: &[Link], on_branches: f64, hypothesis: &Hypothesis) -> Self {
         let mut states = vec![Shares::NONE; sequence.chains.len()];
-        let mut failed: Vec<Failed> = vec![Vec::new(); sequence.chains.len()];
+        let mut stable = vec![StableCode::NONE; sequence.chains.len()];
         let mut forward = Self {
             log_likelihood: ZERO,
             steps: Vec::with_capacity(links.len()),
@@ -220,7 +221,7 @@ impl Forward {
             let shared = shared_faults(sequence, &states, link);
             let (predicted, apart) = predict(
                 sequence,
-                (&states, &failed),
+                (&states, &stable),
                 result,
                 link,
                 on_branches,
@@ -232,6 +233,7 @@ impl Forward {
                 breaks,
                 begins,
             } = predicted;
+            let mut relative = (ZERO, ZERO);
             let backgrounds = match link.in_same_crowd.zip(shared) {
                 // Given that the code is good here. If it is broken on the sibling, it is broken here more probably.
                 Some((sibling, shared)) => {
@@ -255,6 +257,7 @@ impl Forward {
                 let z = shares.good[k] * good + b * broken;
                 *product *= z;
                 let (good, broken) = (good / z, broken / z);
+                (relative.0[k], relative.1[k]) = (good, broken);
                 state.good[k] = shares.good[k] * good;
                 state.this[k] = shares.this[k] * broken;
                 state.earlier[k] = shares.earlier[k] * broken;
@@ -263,8 +266,8 @@ impl Forward {
                 state.outage[k] = shares.outage[k] * broken;
                 state.outage_before[k] = shares.outage_before[k] * broken;
             }
-            if result.outcome.failed() {
-                failed[result.chain].push((result.started_at, state.broken()));
+            if sequence.chains[result.chain].stable {
+                stable[result.chain].add(result, &predicted, &relative, state);
             }
             if index % FACTORS == FACTORS - 1 || index + 1 == links.len() {
                 for (log, product) in forward.log_likelihood.iter_mut().zip(&mut product) {

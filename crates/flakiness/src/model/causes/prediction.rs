@@ -6,9 +6,10 @@
 
 use std::array::from_fn;
 
-use assay_domain::timestamp::{DAY_MS, Timestamp};
-
-use super::links::{Link, ResultFacts, Sequence};
+use super::{
+    links::{Link, ResultFacts, Sequence},
+    mended::StableCode,
+};
 use crate::model::{
     BRANCHES_MEND, CAUGHT, FIRST_STABLE, GRID, INHERITED, PerRate, SAME_REVISION_MENDS, SIBLING, Step,
     breaks_like_branch, breaks_like_sibling, same_revision_breaks,
@@ -26,31 +27,6 @@ const PASSED_ALONE: f64 = 0.1;
 const OWN_LATER: f64 = 0.5;
 /// The probability that an outage lasts until the next result of its chain.
 pub(crate) const OUTAGE_LASTS: f64 = 0.3;
-
-/// The probability that a new branch began before the newest run of the stable branch, and the days after which it falls to
-/// a third of that.
-const STALE: (f64, f64) = (0.3, 1.0);
-
-/// P(Broken) after each failure of a chain.
-pub(crate) type Failed = Vec<(Timestamp, PerRate)>;
-
-/// The probability that a branch that begins now has a breakage from its base that its stable chain has mended.
-fn stale(failed: &Failed, now: Timestamp) -> PerRate {
-    let mut stale = ZERO;
-    for (at, broken) in failed {
-        let left = STALE.0 * (-days(now.since_ms(*at)) / STALE.1).exp();
-        stale = from_fn(|k| stale[k].max(left * broken[k]));
-    }
-    stale
-}
-
-#[expect(
-    clippy::as_conversions,
-    reason = "the milliseconds of a window are exact as f64"
-)]
-fn days(milliseconds: i64) -> f64 {
-    milliseconds.max(0) as f64 / DAY_MS as f64
-}
 
 /// The state of a chain under each flake rate: good, or broken by one of five causes. All add up to 1.
 ///
@@ -152,7 +128,7 @@ pub(crate) fn shared_faults(sequence: &Sequence, states: &[Shares], link: &Link)
 /// The state of a result's chain before the result, by the states and failures of all chains so far, and its faults if the sibling has none that it shares.
 pub(crate) fn predict(
     sequence: &Sequence,
-    (states, failed): (&[Shares], &[Failed]),
+    (states, stable): (&[Shares], &[StableCode]),
     result: &ResultFacts,
     link: &Link,
     on_branches: f64,
@@ -169,23 +145,30 @@ pub(crate) fn predict(
     }
     let of_stable = chain.base.filter(|_| !chain.stable);
     let m = of_stable.map_or(ZERO, |base| {
-        let now = states[base].broken();
+        let now = stable[base].broken_for(result, &states[base]);
         let stale = match link.step {
-            Step::First => stale(&failed[base], result.started_at),
+            Step::First => stable[base].in_stale_base(result),
             Step::SameRevision | Step::NewRevision => ZERO,
         };
-        from_fn(|k| INHERITED * (now[k] + (1.0 - now[k]) * stale[k]))
+        from_fn(|k| INHERITED * (now[k] + stale[k]))
     });
     let (stable_breaks, stable_mends) = result.stable_rates;
     let usual = match (link.step, chain.stable) {
         (Step::First, true) => FIRST_STABLE,
         (_, true) => stable_breaks,
-        (_, false) if chain.queue => PASSED_ALONE * on_branches,
         (_, false) => on_branches,
     };
+    let stable_chain = if chain.stable {
+        Some(result.chain)
+    } else {
+        chain.base
+    };
+    let again = stable_chain.map_or(ZERO, |chain| stable[chain].lands_again(result));
+    let passed_alone = if chain.queue { PASSED_ALONE } else { 1.0 };
+    let usual = again.map(|again| passed_alone * (usual + (1.0 - usual) * again));
     let broken = match link.merged_streak {
-        Some(streak) => breaks_like_branch(streak, &[usual; GRID], &[on_branches; GRID]),
-        None => [usual; GRID],
+        Some(streak) => breaks_like_branch(streak, &usual, &[on_branches; GRID]),
+        None => usual,
     };
     let outages = match (link.step, chain.stable) {
         (Step::First, _) | (_, false) => 0.0,

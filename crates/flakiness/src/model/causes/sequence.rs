@@ -94,6 +94,7 @@ impl TestResults {
             run: timeline.run_of.get(*position).copied().unwrap_or(*position),
             revision: entry.revision,
             outcome: outcome(entry, test),
+            text: texts.of(entry.source, test),
             beta: background.of(*position, test),
             chi: odds.get(*position).copied().unwrap_or(1.0),
             started_at: entry.started_at(),

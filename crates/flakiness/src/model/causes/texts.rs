@@ -150,6 +150,8 @@ pub(crate) struct TextShares {
     pub(crate) earlier: Share,
     /// Among the stable chain's latest episode.
     pub(crate) before: Share,
+    /// Among the stable chain's latest episode that is mended.
+    pub(crate) mended: Share,
     /// The number of other tests that failed with it.
     pub(crate) other_tests: f64,
     /// The number of pairs of a test and a text in the window.
@@ -178,12 +180,14 @@ impl TextShares {
             .known
             .plain()
             .map_or(fresh, |known| SEEN_BEFORE * known + (1.0 - SEEN_BEFORE) * fresh);
+        // A change may land a mended breakage again.
+        let own = self.mended.smoothed(STREAK_SPREAD, new).max(new);
         let factor = |part: usize| match part {
             FLAKE => self.flake.smoothed(FLAKE_SPREAD, anywhere),
             CROWD => crowd,
             BEFORE => self.before.smoothed(STREAK_SPREAD, new),
-            EARLIER => self.earlier.smoothed(STREAK_SPREAD, new),
-            THIS => self.this.smoothed(STREAK_SPREAD, new),
+            EARLIER => self.earlier.smoothed(STREAK_SPREAD, own),
+            THIS => self.this.smoothed(STREAK_SPREAD, own),
             // A change outside of the code has a new text.
             DRIFT.. => new,
         };

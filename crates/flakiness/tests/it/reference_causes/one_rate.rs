@@ -17,6 +17,17 @@ struct Step {
     is_first_on_stable: bool,
 }
 
+/// The newest failure of a stable chain with an error, outside of mass failures.
+struct Past {
+    text: Option<u32>,
+    at: i64,
+    /// Whether the result before failed, too.
+    again: bool,
+    /// P(broken at this failure, and good now), and P(broken then and now).
+    mended: f64,
+    broken: f64,
+}
+
 /// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
 pub(super) fn one_rate(
     results: &[RowOfTest<'_>],
@@ -28,8 +39,9 @@ pub(super) fn one_rate(
     // an earlier one (q), good. The good share is stored, because 1 minus the others would have no correct digits where it
     // is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 7]> = BTreeMap::new();
-    // P(broken) of each chain after its failures, each with its time.
-    let mut red_before: BTreeMap<crate::reference::Chain, Vec<(i64, f64)>> = BTreeMap::new();
+    // The failures of each stable chain; P(broken) after its newest result outside of mass failures, and whether that failed.
+    let mut past: BTreeMap<crate::reference::Chain, Vec<Past>> = BTreeMap::new();
+    let mut calm: BTreeMap<crate::reference::Chain, (f64, bool)> = BTreeMap::new();
     let mut log = 0.0;
     // Flake, crowd, drift, before, earlier, this, outage of this revision, outage of an earlier one.
     let mut parts: Vec<[f64; 8]> = Vec::new();
@@ -46,21 +58,40 @@ pub(super) fn one_rate(
             before[*last].variant != here.variant && before[*last].row.revision == here.row.revision
         });
         let base = shares.get(&(here.variant.clone(), Some("main".to_owned())));
-        // A new branch may have what the stable branch has mended, the less probably the longer ago that is.
-        let base_chain = (here.variant.clone(), Some("main".to_owned()));
-        let stale = red_before.get(&base_chain).filter(|_| last_here.is_none());
-        let stale = stale
+        let is_mass = here.row.beta_of(here.test) >= 0.1;
+        let of_main = (here.variant.clone(), Some("main".to_owned()));
+        let text_here = text(here.row.number, here.test).filter(|_| here.row.results[&here.test].0 != 'P');
+        // What the stable branch has mended and may be the fault here, each with the days since.
+        let mended: Vec<(f64, f64, bool)> = past
+            .get(&of_main)
             .into_iter()
             .flatten()
-            .map(|(at, broken)| broken * f64::exp(-(f64::max(0.0, (here.row.at - at) as f64)) / DAY_MS));
-        let stale = stale.fold(0.0, f64::max);
-        let m = if stable {
-            0.0
-        } else {
-            base.map_or(0.0, |s| {
-                let now = s.iter().take(6).sum::<f64>();
-                0.7 * (now + (1.0 - now) * 0.3 * stale)
+            .filter(|past| text_here.is_none() || past.text.is_none() || past.text == text_here)
+            .map(|past| {
+                let days = f64::max(0.0, (here.row.at - past.at) as f64) / DAY_MS;
+                (past.mended, days, past.again)
             })
+            .collect();
+        let most = |weight: &dyn Fn(f64, bool) -> f64| {
+            let each = mended.iter().map(|(p, days, again)| p * weight(*days, *again));
+            each.fold(0.0, f64::max)
+        };
+        // A new branch may begin before the fix, the less probably the longer ago that is.
+        let stale = if last_here.is_none() {
+            most(&|days, _| 0.3 * f64::exp(-days))
+        } else {
+            0.0
+        };
+        let m = match base {
+            Some(base) if !stable => {
+                let now = if here.row.beta_of(here.test) > 0.0 {
+                    base.iter().take(6).sum::<f64>()
+                } else {
+                    calm.get(&of_main).map_or(0.0, |(broken, _)| *broken)
+                };
+                0.7 * (now + stale)
+            }
+            _ => 0.0,
         };
         let (usually_breaks, stable_mends) = here.row.stable_rates;
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
@@ -71,6 +102,9 @@ pub(super) fn one_rate(
             _ if stable => stable_breaks,
             _ => other,
         };
+        if last_here.is_some() || !stable {
+            alone += (1.0 - alone) * most(&|_, again| if again { 0.015 } else { 0.0 });
+        }
         let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
         let streak_begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
         let mut merged = false;
@@ -251,12 +285,27 @@ pub(super) fn one_rate(
             in_same_crowd: in_same_crowd.is_some(),
             is_first_on_stable: stable && last_here.is_none(),
         });
-        if failed(here) {
-            let broken = n + e + i + r + o + q;
-            red_before
-                .entry(chain.clone())
-                .or_default()
-                .push((here.row.at, broken));
+        if stable {
+            for past in past.entry(chain.clone()).or_default() {
+                let (was_good, was_broken) = (past.mended, past.broken);
+                past.mended = ((1.0 - brk - begins) * was_good + (1.0 - keep) * was_broken) * lg / z;
+                past.broken = ((brk + begins) * was_good + keep * was_broken) * lb / z;
+            }
+            let again = calm.get(&chain).is_some_and(|(_, failed)| *failed);
+            if !is_mass {
+                calm.insert(chain.clone(), (n + e + i + r + o + q, failed(here)));
+            }
+            if failed(here) && !is_mass {
+                let past = past.get_mut(&chain).unwrap();
+                past.retain(|past| past.text != text_here);
+                past.push(Past {
+                    text: text_here,
+                    at: here.row.at,
+                    again,
+                    mended: 0.0,
+                    broken: n + e + i + r,
+                });
+            }
         }
         shares.insert(chain, [n, e, i, r, o, q, g]);
     }
