@@ -98,7 +98,11 @@ impl TestResults {
             beta: background.of(*position, test),
             chi: odds.get(*position).copied().unwrap_or(1.0),
             started_at: entry.started_at(),
-            stable_rates: stable_rates(*position),
+            // What breaks at times at which the test fails anyway is not seen then, so that the streak is no breakage.
+            stable_rates: match rate_at(entry) > 0.0 {
+                true => (0.0, stable_rates(*position).1),
+                false => stable_rates(*position),
+            },
             failed_before: failed_before(entry),
             calendar: rate_at(entry),
             witnesses: witnesses.branches,
