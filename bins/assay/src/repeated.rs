@@ -60,6 +60,7 @@ impl Repeat for Repeated<'_> {
 
     fn run(&mut self, selection: Selection, limit: Duration) -> anyhow::Result<RunEnd> {
         let before = Before::of(self.report)?;
+        let is_unchanged = selection == Selection::default();
         if let Some((name, text)) = selection.file {
             fs::write(self.folder.join(name), text).context("the list of tests")?;
         }
@@ -88,6 +89,9 @@ impl Repeat for Repeated<'_> {
             return Ok(RunEnd::Unreported);
         }
         self.files = before.read_written(self.progress(), self.format)?;
+        if is_unchanged {
+            self.files.extend(before.missing());
+        }
         Ok(RunEnd::Reported(Box::new(self.read(&self.files)?), status))
     }
 }

@@ -130,7 +130,7 @@ pub struct ProvedVerdict {
 #[derive(Debug, thiserror::Error)]
 pub enum NotProved {
     /// It is no such file.
-    #[error("it is no file of `assay proof`: {0}")]
+    #[error("it is no file of `assay proof`")]
     Foreign(#[from] serde_json::Error),
     /// It was written in another form.
     #[error("its form is {0:?}, and this program reads {FORM:?}")]

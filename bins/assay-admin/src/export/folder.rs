@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Format, Table, TableFile, table::failure_row};
 
-/// The file with the id of the project. The numbers of runs and tests are those of one project.
+/// The file with the id of the project and the format. The numbers of runs and tests are those of one project.
 const PROJECT: &str = "project";
 /// A part of the name of a file until it is complete.
 const UNFINISHED: &str = "unfinished";
@@ -59,14 +59,14 @@ impl ExportFolder {
             lock,
         };
         let id = path.join(PROJECT);
+        let own = format!("{project}\n{}\n", format.extension());
         match fs::read_to_string(&id) {
             Ok(known) => ensure!(
-                known.trim() == project.to_string(),
-                "{text} has an export of another project; name a new folder"
+                known == own,
+                "{text} has an export of another project or in another format; name a new folder"
             ),
             Err(_) => {
-                fs::write(&id, format!("{project}\n"))
-                    .with_context(|| format!("could not write {}", id.display()))?;
+                fs::write(&id, own).with_context(|| format!("could not write {}", id.display()))?;
             }
         }
         let pieces = folder.pieces()?;

@@ -19,7 +19,8 @@ Examples:
   Compute it again, without a server:
     assay proof check proof.json
 
-Exit status of check: 0 the same verdict, 1 a number differs or was changed, and its place is on standard error.";
+Exit status of check: 0 the same verdict, 1 a number differs or was changed, and its place is on standard error, 2 the file
+cannot be read.";
 
 /// Write a verdict with its inputs to a file, or check such a file
 ///
@@ -59,8 +60,9 @@ const MOST_MIB: u64 = 512;
 /// Runs `assay proof`.
 pub(crate) fn run(global: &Global, args: &ProofArgs) -> anyhow::Result<()> {
     if let Some(ProofCommand::Check { file }) = &args.check {
-        let proof = VerdictProof::read(&text::read(file, MOST_MIB)?)
-            .with_context(|| format!("{} is not checked", file.display()))?;
+        let unread = |error: anyhow::Error| Misuse(format!("{} is not checked: {error:#}", file.display()));
+        let text = text::read(file, MOST_MIB).map_err(unread)?;
+        let proof = VerdictProof::read(&text).map_err(|error| unread(error.into()))?;
         proof.check()?;
         let (question, answer) = (&proof.question.value, &proof.answer.value);
         let json =

@@ -81,7 +81,7 @@ pub(crate) struct VerifyArgs {
     /// With which tests it runs; without it, those with which it is known to fail
     #[arg(long, value_parser = modes())]
     mode: Option<RunMode>,
-    /// How often the test failed before, from 0 to 1; without it, as the server knows
+    /// How often the test failed before, from 0 to 1; the server's rate counts if it is lower
     #[arg(long, value_name = "RATE", value_parser = rate)]
     flake_rate: Option<f64>,
     /// Claim that --commit fixed the test, and run nothing

@@ -81,7 +81,7 @@ fn length(minutes: u64) -> String {
 
 /// Whole minutes.
 const fn minutes(ms: u64) -> u64 {
-    (ms + 30_000) / 60_000
+    ms / 60_000
 }
 
 fn red(branch: &str, before: &HealthWeek, now: &HealthWeek) -> Change {

@@ -2,7 +2,7 @@
 
 use assay_answers::{
     links::{self, PublicPages},
-    markdown::{code, one_line},
+    markdown::{code, fenced, one_line},
 };
 use assay_domain::{
     fix::FixState,
@@ -252,8 +252,9 @@ impl Problem {
         let advice = match broken {
             true => format!("Its failures on {stable} are most probably the code's."),
             false => format!(
-                "Prove a fix with `assay verify`, or write `Assay-Fixes:` and the test's name into the message of its commit. \
-                 This issue is closed when the fix held on {stable}."
+                "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue is \
+                 closed when the fix held on {stable}.",
+                fenced(&format!("Assay-Fixes: {}", test.name))
             ),
         };
         let (kind, label) = match broken {

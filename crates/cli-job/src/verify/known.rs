@@ -70,8 +70,8 @@ impl KnownFlake {
         }
     }
 
-    /// What the server's answer about its fixes has for a job of this suite, and the test's stored name. A rate that the caller
-    /// gives takes precedence. Without any rate there is nothing to compare with.
+    /// What the server's answer about its fixes has for a job of this suite, and the test's stored name. Of its rate and one
+    /// that the caller gives the lower one counts. Without any rate there is nothing to compare with.
     pub fn of_answer(
         answer: &Value,
         suite: Option<&str>,
@@ -108,7 +108,8 @@ impl KnownFlake {
             true => answer.variants.iter().filter_map(|variant| variant.tests).min(),
             false => here.iter().filter_map(|variant| variant.tests).max(),
         };
-        let known = rate.or(rate_here).or(answer.rate).map(|rate| Self {
+        let rates = [rate, rate_here.or(answer.rate)].into_iter().flatten();
+        let known = rates.reduce(f64::min).map(|rate| Self {
             rate,
             mode: answer.mode,
             suite_tests,

@@ -325,6 +325,10 @@ impl<'a> Session<'a> {
             Some(format!(
                 "the command ended with status {status}, which no failed test explains"
             ))
+        } else if let Some(error) = report.errors.first() {
+            let message = error.message.as_deref().unwrap_or("it has no text");
+            let line: String = terminal::inert(message).lines().take(1).collect();
+            Some(format!("a run had an error outside of tests: {line}"))
         } else if self.mode < self.plan.mode() {
             Some(ALONE.to_owned())
         } else if of_mode * 10 < usual * 9 {

@@ -358,7 +358,10 @@ fn the_rate_is_that_of_the_variant_of_the_job() {
     let of = |suite, rate| KnownFlake::of_answer(&answer, suite, rate).unwrap().0.unwrap();
     assert_eq!(of(Some("windows"), None).suite_tests, Some(60));
     assert_eq!(
-        (of(Some("windows"), None).rate, of(Some("windows"), None).obstacle),
+        (
+            of(Some("windows"), Some(0.9)).rate,
+            of(Some("windows"), None).obstacle
+        ),
         (0.4, None)
     );
     assert!(of(Some("linux"), None).obstacle.unwrap().contains("windows"));

@@ -213,15 +213,24 @@ impl Requests {
 
     /// Downloads a file, from a path of the service or another address.
     pub(super) fn download(&self, url: &str) -> Result<(File, u64), HostError> {
-        let mut answer = match url.starts_with('/') {
-            true => self.follow(&format!("{}{url}", self.address.base()), |_| true)?,
-            false => self.follow(url, |_| true)?,
+        let url = match url.starts_with('/') {
+            true => format!("{}{url}", self.address.base()),
+            false => url.to_owned(),
         };
-        let mut file = tempfile::tempfile()?;
-        let bytes = io::copy(
-            &mut answer.body_mut().as_reader().take(LARGEST_FILE + 1),
-            &mut file,
-        )?;
+        let mut backoff = Backoff::new(self.retries.within);
+        let (mut file, bytes) = loop {
+            let mut answer = self.follow(&url, |_| true)?;
+            let mut file = tempfile::tempfile()?;
+            let mut body = answer.body_mut().as_reader().take(LARGEST_FILE + 1);
+            match (io::copy(&mut body, &mut file), backoff.pause(None)) {
+                (Ok(bytes), _) => break (file, bytes),
+                // The connection broke, so the rest of the file did not come.
+                (Err(error), Some(pause)) if error.kind() != io::ErrorKind::StorageFull => {
+                    self.pause(&error.to_string(), pause.min(LONGEST_PAUSE));
+                }
+                (Err(error), _) => return Err(error.into()),
+            }
+        };
         if bytes > LARGEST_FILE {
             return Err(io::Error::other(format!("it exceeds {} MiB", LARGEST_FILE >> 20)).into());
         }

@@ -110,14 +110,15 @@ fn with_status(
         .iter()
         .map(|error| json!({"title": error.title, "fingerprint": error.fingerprint, "runs": error.runs}))
         .collect();
+    let flag = |name: &str, value: Option<&str>| {
+        value.map_or_else(String::new, |value| format!(" --{name} {}", shell::quoted(value)))
+    };
     let command = format!(
-        "assay verify --project {} --test {}{} -- YOUR TEST COMMAND",
+        "assay verify --project {} --test {}{}{} -- YOUR TEST COMMAND",
         shell::quoted(&project.name),
         shell::quoted(&status.test.name),
-        status.only_on().map_or_else(String::new, |variant| format!(
-            " --suite {}",
-            shell::quoted(variant)
-        )),
+        flag("file", status.test.file_path.as_deref()),
+        flag("suite", status.only_on()),
     );
     let calendar = status.calendar.map(|sentence| {
         format!("{sentence}. Runs at other times prove nothing; the stable branch at these times shows whether a fix holds.")

@@ -198,7 +198,7 @@ fn time_of_runs(project: ProjectId, of: &ProjectDurations, now: Timestamp) -> Ma
     html! {
         section aria-labelledby="suites" {
             h2 #suites { "Time of a run" }
-            p.sub { (count(of.runs, "complete run")) " of " bdi { (of.stable_branch) } " in the last 14 days. The figures are of the newest " (COMPARED) " runs of a suite, those before of its oldest " (COMPARED) ". A test's usual duration is the median of its passes at the first attempt." }
+            p.sub { "From the newest complete runs of " bdi { (of.stable_branch) } " in the last 14 days, at most 30 of a suite: " (count(of.runs, "run")) ". The figures are of the newest " (COMPARED) " runs of a suite, those before of its oldest " (COMPARED) ". A test's usual duration is the median of its passes at the first attempt." }
             @if of.suites.is_empty() { p.empty { "There is no complete run." } }
             (suites(&of.suites, has_suites))
         }

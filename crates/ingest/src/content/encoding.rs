@@ -9,6 +9,7 @@
 use assay_domain::{
     attempt::{Attempt, ErrorDetail, Location},
     recording::{RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
+    revision::tested_or_commit,
     signature::ErrorClass,
     test::TestName,
     timestamp::Timestamp,
@@ -102,25 +103,20 @@ impl Encoder<'_> {
 
     fn context(&mut self, context: &RunContext) {
         let RunContext {
-            branch,
             commit_sha,
-            commit_message,
-            author_name,
             tested_revision,
-            pull_request_number,
-            pull_request_title,
-            ci_provider,
             suite,
-            // The address of the CI run is not content, and the merge base depends on how much history a checkout has.
+            // What else is known of a run depends on who sends the report: its job, or somebody who asks the code host later.
+            branch: _,
+            commit_message: _,
+            author_name: _,
+            pull_request_number: _,
+            pull_request_title: _,
+            ci_provider: _,
             run_url: _,
             merge_base: _,
         } = context;
-        for text in [branch, commit_sha, commit_message, author_name, tested_revision] {
-            self.optional_text(text.as_ref());
-        }
-        self.optional(*pull_request_number, Self::signed);
-        self.optional_text(pull_request_title.as_ref());
-        self.optional(*ci_provider, |encoder, provider| encoder.text(provider.as_str()));
+        self.optional_text(tested_or_commit(tested_revision.as_ref(), commit_sha.as_ref()));
         self.optional_text(suite.as_ref());
     }
 

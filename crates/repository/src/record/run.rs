@@ -165,13 +165,19 @@ pub(super) fn context(
     stored_run: Option<&KnownRun>,
     recording: &Recording,
 ) -> Result<RunContext, StoreError> {
-    let reported = recording.context.clone();
+    let mut reported = recording.context.clone();
     let Some(stored_run) = stored_run else {
         return Ok(reported);
     };
     let stored = stored_run.context.clone().stored()?;
     match stored.may_have_revision_of(&reported) {
-        true => Ok(reported.or(stored)),
+        true => {
+            // Who knows the head of a pull request alone does not know what CI checked out.
+            if reported.tested_revision.is_none() && stored.tested_revision.is_some() {
+                reported.commit_sha.clone_from(&stored.commit_sha);
+            }
+            Ok(reported.or(stored))
+        }
         false => Ok(reported),
     }
 }

@@ -18,7 +18,7 @@ use assay_domain::timestamp::Timestamp;
 use assay_testkit::{Cli, ServedWorld, assert_contains, stderr_text, text};
 use serde_json::Value;
 
-use self::host::{GitHubRun, Host, Leg, github, status, zipped};
+use self::host::{CUT, GitHubRun, Host, Leg, github, status, zipped};
 use crate::{ingest::now, junit};
 
 fn days_ago(days: i64) -> Timestamp {
@@ -338,10 +338,14 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     let archives = storage(&runs);
     let (is_stuck, releases) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (stuck, released, behind) = (Arc::clone(&is_stuck), Arc::clone(&releases), archives.url.clone());
+    let was_cut = AtomicBool::new(false);
     let storage = Host::start(move |_, asked| {
         if asked.path.starts_with("/blob/7?") && !released.load(Ordering::SeqCst) {
             stuck.store(true, Ordering::SeqCst);
             thread::sleep(Duration::from_secs(600));
+        }
+        if asked.path.starts_with("/blob/3?") && !was_cut.swap(true, Ordering::SeqCst) {
+            return (200, CUT.to_owned(), b"PK".to_vec());
         }
         status(302, &format!("Location: {behind}{}\r\n", asked.path))
     });

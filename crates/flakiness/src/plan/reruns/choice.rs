@@ -1,7 +1,7 @@
 //! The next rerun of one cause: the one with which the expected loss is smallest, by looking ahead over all sequences of
 //! reruns and results.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, slice};
 
 use super::{
     KINDS, Limits, RerunKind, RerunResults, Suspect,
@@ -29,15 +29,29 @@ impl Choice {
         (passes_below, stake_s): (f64, f64),
         limits: &Limits,
     ) -> Option<Self> {
-        // Passes alone do not exclude that the change spoils what the tests of a mass failure share.
         let runs = |kind: &RerunKind| !cause.representatives(suspects, *kind, 1).is_empty();
-        let kinds: Vec<RerunKind> = match cause.is_mass_failure() && runs(&RerunKind::WithFile) {
-            true => vec![RerunKind::WithFile],
-            false => KINDS.into_iter().filter(runs).collect(),
-        };
+        let kinds: Vec<RerunKind> = KINDS.into_iter().filter(runs).collect();
+        // Passes alone do not exclude that the change spoils what the tests of a mass failure share.
+        let with_file = kinds
+            .last()
+            .filter(|_| cause.is_mass_failure())
+            .map(slice::from_ref);
+        let of_kinds =
+            |kinds: &[RerunKind]| Self::of_kinds(cause, suspects, kinds, (passes_below, stake_s), limits);
+        with_file.and_then(of_kinds).or_else(|| of_kinds(&kinds))
+    }
+
+    /// The best next rerun of one of these kinds.
+    fn of_kinds(
+        cause: &CommonCause,
+        suspects: &[Suspect],
+        kinds: &[RerunKind],
+        stakes: (f64, f64),
+        limits: &Limits,
+    ) -> Option<Self> {
         let of = |most| {
             let tests = cause.representatives(suspects, *kinds.last()?, most);
-            Ahead::new(cause, suspects, &tests, &kinds, (passes_below, stake_s), limits).choice()
+            Ahead::new(cause, suspects, &tests, kinds, stakes, limits).choice()
         };
         let mut more = (2..=REPRESENTATIVES.min(cause.tests.len())).rev().filter_map(of);
         more.find(|choice| choice.saves_s > 0.0).or_else(|| of(1))

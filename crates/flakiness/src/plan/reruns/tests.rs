@@ -225,6 +225,24 @@ fn each_common_error_has_a_test_and_of_one_error_the_fastest_run() {
 }
 
 #[test]
+fn a_mass_failure_of_slow_files_runs_again_alone() {
+    let mut suspects = thirty(true);
+    for suspect in &mut suspects {
+        (suspect.mine, suspect.with_file_s) = (0.99, Some(200.0));
+    }
+    let planned = plan(&suspects, &LIMITS);
+    assert_eq!(planned.len(), 3, "{planned:?}");
+    assert!(planned.iter().all(|rerun| rerun.kind == RerunKind::Alone));
+    // Passes alone clear none of them.
+    assert!(any_mine_after(suspects.clone(), &[&[false; 3]]) > 0.5);
+    // A control: no rerun fits the budget.
+    for suspect in &mut suspects {
+        suspect.alone_s = Some(200.0);
+    }
+    assert_eq!(plan(&suspects, &LIMITS), []);
+}
+
+#[test]
 fn a_large_mass_failure_is_not_cleared_by_three_tests() {
     let mut many: Vec<Suspect> = thirty(true).into_iter().cycle().take(200).collect();
     for suspect in many.iter_mut().take(3) {
