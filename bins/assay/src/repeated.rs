@@ -16,7 +16,8 @@ use assay_cli_job::{
 use assay_cli_local::sources::{checkout::Checkout, written::Before};
 use assay_cli_remote::codehost::ReportTo;
 use assay_cli_terminal::progress::Progress;
-use assay_reports::{Format, Report, SourceFile, ci::CiContext};
+use assay_ingest::ci::CiContext;
+use assay_reports::{Format, Report, SourceFile};
 
 use crate::{
     environment,

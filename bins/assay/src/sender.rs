@@ -13,8 +13,8 @@ use assay_cli_remote::server::{
 };
 use assay_cli_terminal::{message, output, retry::Backoff};
 use assay_domain::test::TestName;
-use assay_ingest::{Flags, UploadField, values::utc_offset_text};
-use assay_reports::{SourceFile, ci::CiContext};
+use assay_ingest::{Flags, UploadField, ci::CiContext, values::utc_offset_text};
+use assay_reports::SourceFile;
 use serde_json::{Value, json};
 
 use crate::{clock, environment, global::Global, upload_flags::UploadFlags};

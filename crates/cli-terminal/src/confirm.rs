@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, Write as _};
 
 use anyhow::{bail, ensure};
 
-use crate::terminal;
+use crate::{terminal, wrap::wrapped};
 
 /// Asks `question` on a terminal before a deletion that cannot be undone. Returns an error unless the answer is yes.
 /// Without a terminal (a pipe, cron, CI), `--yes` is required.
@@ -31,7 +31,8 @@ pub fn confirm(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<(
 /// The line that answers a question.
 fn answer(question: &str, choice: &str) -> anyhow::Result<String> {
     let mut err = terminal::err();
-    write!(err, "{question} [{choice}] ")?;
+    let question = wrapped(&format!("{question} [{choice}] "), terminal::stderr_width());
+    write!(err, "{question}")?;
     err.flush()?;
     drop(err);
     let mut answer = String::new();

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::{Program, terminal};
+use crate::{Program, terminal, wrap::wrapped};
 
 /// Prints the error and the advice on standard error. If a name was a key, the message does not repeat it.
 pub fn print(error: &anyhow::Error, advice: Option<&str>) {
@@ -20,7 +20,7 @@ pub fn print(error: &anyhow::Error, advice: Option<&str>) {
     }
     let message = without_keys(&message).unwrap_or(message);
     // If standard error is closed, the exit status is the only message.
-    let _ = writeln!(terminal::err(), "{message}");
+    let _ = writeln!(terminal::err(), "{}", wrapped(&message, terminal::stderr_width()));
 }
 
 /// The text with the beginning of each key alone; none if it has no key.

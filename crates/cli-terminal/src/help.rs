@@ -8,7 +8,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::Program;
+use crate::{Program, wrap::broken};
 
 /// Adds the help to the command line.
 pub fn command<C: CommandFactory>() -> Command {
@@ -40,30 +40,7 @@ fn folded(line: &str) -> String {
     if indent == 0 || line.ends_with(':') || line.chars().count() <= WIDTH {
         return line.to_owned();
     }
-    let mut quote = None;
-    let outside = |char: char| {
-        match quote {
-            None if matches!(char, '\'' | '"') => quote = Some(char),
-            Some(open) if open == char => quote = None,
-            None | Some(_) => {}
-        }
-        char == ' ' && quote.is_none()
-    };
-    let words: Vec<&str> = line.trim_start().split(outside).collect();
-    let (mut text, mut length) = (" ".repeat(indent), indent);
-    for (place, word) in words.into_iter().enumerate() {
-        let needed = word.chars().count() + 3;
-        if place > 0 && length + needed > WIDTH {
-            text += &format!(" \\\n{}", " ".repeat(indent + 4));
-            length = indent + 4;
-        } else if place > 0 {
-            text.push(' ');
-            length += 1;
-        }
-        text += word;
-        length += word.chars().count();
-    }
-    text
+    broken(line, indent, indent + 4, WIDTH, " \\")
 }
 
 /// The option that shows all options of a command whose help shows the common ones.

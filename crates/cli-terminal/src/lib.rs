@@ -22,6 +22,7 @@ pub mod table;
 pub mod uploads;
 pub mod values;
 pub mod when;
+pub mod wrap;
 
 pub use program::Program;
 pub use start::main;

@@ -6,7 +6,7 @@ use assay_domain::{recording::ReplacedResults, run::Counts, shell};
 use serde::Serialize;
 
 pub use crate::table::table;
-use crate::terminal;
+use crate::{terminal, wrap::wrapped};
 
 /// Prints one JSON object, or the text that `human` makes.
 pub fn print(json: bool, value: &impl Serialize, human: impl FnOnce() -> String) -> anyhow::Result<()> {
@@ -16,7 +16,7 @@ pub fn print(json: bool, value: &impl Serialize, human: impl FnOnce() -> String)
         out.flush()?;
     } else {
         let mut out = terminal::out();
-        writeln!(out, "{}", human().trim_end())?;
+        writeln!(out, "{}", wrapped(human().trim_end(), terminal::width()))?;
         out.flush()?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use clap::{Command, Parser};
 
-use crate::{Program, errors, help, misuse::Misuse, terminal};
+use crate::{Program, errors, help, misuse::Misuse, terminal, wrap::wrapped};
 
 /// The exit status of wrong usage, the same as clap's.
 const WRONG_USAGE: u8 = 2;
@@ -54,11 +54,11 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
         );
         return ExitCode::from(WRONG_USAGE);
     }
-    match errors::without_keys(&error.render().to_string()) {
-        Some(message) => {
-            let _ = write!(terminal::err(), "{message}");
-            ExitCode::from(WRONG_USAGE)
-        }
-        None => error.exit(),
+    if !error.use_stderr() {
+        error.exit();
     }
+    let message = error.render().ansi().to_string();
+    let message = errors::without_keys(&message).unwrap_or(message);
+    let _ = write!(terminal::err(), "{}", wrapped(&message, terminal::stderr_width()));
+    ExitCode::from(WRONG_USAGE)
 }

@@ -5,7 +5,7 @@ use comfy_table::{
     Attribute, CellAlignment, Color, ColumnConstraint, ContentArrangement, Row, Table as Drawing, presets,
 };
 
-use crate::terminal;
+use crate::{terminal, wrap::wrapped};
 
 /// The minimum width of a shortened text, in columns.
 const LEAST: usize = 12;
@@ -109,22 +109,10 @@ pub fn table_with_notes(
     Some(text)
 }
 
-/// An indented text in lines of at most this many columns. Without a terminal that is narrow it is one line.
+/// An indented text in lines of at most this many columns, or on one line.
 pub fn indented(text: &str, indent: u16, columns: Option<usize>) -> String {
-    let least = usize::from(indent) + LEAST;
-    let Some(columns) = columns.filter(|columns| *columns > least) else {
-        return format!("{:1$}{text}\n", "", usize::from(indent));
-    };
-    let mut drawing = Drawing::new();
-    drawing.load_style(presets::NOTHING);
-    drawing
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(u16::try_from(columns).unwrap_or(u16::MAX));
-    drawing.add_row([printable(text.into()).text]);
-    for column in drawing.column_iter_mut() {
-        column.set_padding((indent, 0));
-    }
-    lines(&drawing)
+    let text = printable(text.into()).text;
+    wrapped(&format!("{:1$}{text}\n", "", usize::from(indent)), columns)
 }
 
 /// A cell on one line; a dash if it is empty.

@@ -7,9 +7,10 @@ use std::{
 };
 
 use anstream::AutoStream;
+use console::strip_ansi_codes;
 use terminal_size::{Height, Width, terminal_size_of};
 
-use crate::Program;
+use crate::{Program, wrap::wrapped};
 
 /// Prints a message of the running program on standard error, after its name. Std's macro for standard error would panic
 /// if it is closed.
@@ -86,11 +87,8 @@ pub fn err() -> Output<AutoStream<StderrLock<'static>>> {
 
 /// Prints a message after the program's name, for the macro `message`.
 pub fn print_message(text: fmt::Arguments<'_>) {
-    print_line(format_args!(
-        "{}: {}",
-        Program::running().name(),
-        inert(&text.to_string())
-    ));
+    let line = format!("{}: {}", Program::running().name(), inert(&text.to_string()));
+    print_line(format_args!("{}", wrapped(&line, stderr_width())));
 }
 
 /// Prints a line on standard error as it is.
@@ -144,8 +142,10 @@ pub fn one_line(text: &str) -> String {
 const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
 /// A text of several lines, each as by [`one_line`]. Only the first line follows the name of the program, so the others are
-/// indented, and `::` at their start, a command of GitHub Actions, is separated.
+/// indented, and `::` at their start, a command of GitHub Actions, is separated. Styles are dropped as a whole, so that no
+/// part of them is left.
 pub fn inert(text: &str) -> String {
+    let text = strip_ansi_codes(text);
     let lines = text.lines().map(one_line).enumerate();
     let lines = lines.map(
         |(number, line)| match number > 0 && line.trim_start().starts_with("::") {
@@ -164,7 +164,7 @@ mod tests {
     fn a_text_of_a_server_cannot_command_a_terminal_or_a_ci_service() {
         for (text, right) in [
             ("3 of 4 failed", "3 of 4 failed"),
-            ("a\u{1b}[31mb\tc", "a [31mb c"),
+            ("a\u{1b}[31mb\tc\u{1b}[", "ab c ["),
             (
                 "x ##vso[task.setvariable a]b ## c",
                 "x # #vso[task.setvariable a]b # # c",

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use assay_domain::{
     owners::OwnersFile, recording::RunContext, renames::RenamesFile, run::CiProvider, test::TestName,
 };
-use assay_ingest::{CiValues, Flags, UploadField, values};
-use assay_reports::{Format, KnownFiles, ci::CiContext};
+use assay_ingest::{CiValues, Flags, UploadField, ci::CiContext, values};
+use assay_reports::{Format, KnownFiles};
 
 use crate::error::IngestError;
 

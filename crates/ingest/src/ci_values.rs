@@ -1,10 +1,10 @@
 //! The field `ci` of an upload: what a client took from CI's variables.
 
+use crate::ci::CiContext;
 use assay_domain::{
     recording::{RunContext, ShardIndex},
     run::CiProvider,
 };
-use assay_reports::ci::CiContext;
 use serde::{Deserialize, Serialize};
 
 use crate::values::{self, LONGEST_FIELD, LONGEST_MESSAGE};

@@ -9,6 +9,7 @@
 mod artifacts;
 mod bounds;
 mod choice;
+pub mod ci;
 mod ci_values;
 mod content;
 mod context;

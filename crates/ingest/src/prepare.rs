@@ -1,12 +1,13 @@
 //! Converts a report to a recording.
 
+use crate::ci::CiContext;
 use assay_domain::{
     part::JobAttempt,
     recording::{CheckoutFiles, ImportReceipt, Recording, Sender},
     run::Counts,
     timestamp::Timestamp,
 };
-use assay_reports::{Report, ci::CiContext};
+use assay_reports::Report;
 
 use crate::{
     bounds::{self, TooLarge},

@@ -190,10 +190,8 @@ impl TestResult {
     /// What the attempts of one test share: the history id, the values of the parameters, and where it ran. Some adapters
     /// write one history id for all arguments of a parameterised test, or for all browsers.
     fn history(&self, test: &TestName) -> String {
-        let mut history = match &*self.history_id {
-            Some(id) => id.clone(),
-            None => format!("{} {:?}", test.name, test.file_path),
-        };
+        let id = self.history_id.as_deref();
+        let mut history = format!("{} {} {:?}", id.unwrap_or_default(), test.name, test.file_path);
         let mut parameters: Vec<(&str, &str)> = self
             .parameters
             .iter()

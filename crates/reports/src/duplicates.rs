@@ -5,7 +5,7 @@ use std::{
     hash::BuildHasher as _,
 };
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -15,15 +15,15 @@ use crate::{
 };
 
 /// For each file the name of the file or folder that has the same results, or `None`. Of equal files the first counts.
-/// Surefire's files take precedence over those that TestNG writes beside them. Karate's feature files take precedence
+/// Surefire's files take precedence over those that TestNG writes beside them about the same classes. Karate's feature files take precedence
 /// over its summary, Cucumber JSON and JUnit XML.
 pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
     let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
-    let writer_folders: Vec<(&'a str, Writer)> = files
+    let written: Vec<(&'a str, Writer, HashSet<&'a [u8]>)> = files
         .iter()
         .zip(&writers)
-        .filter_map(|(file, writer)| Some((paths::folder(&file.name), (*writer)?)))
+        .filter_map(|(file, writer)| Some((paths::folder(&file.name), (*writer)?, classes(&file.bytes))))
         .collect();
     let features: HashMap<&str, &'a str> = files
         .iter()
@@ -52,10 +52,16 @@ pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
             };
             equal.or_else(of_karate).or_else(|| {
                 let writer = (*writer)?;
-                let preferred = writer_folders
-                    .iter()
-                    .find(|(folder, other)| *other < writer && is_written_beside(own_folder, folder, *other));
-                preferred.map(|(folder, _)| *folder)
+                let preferred = || {
+                    let written = written.iter();
+                    written.filter(|(folder, other, _)| {
+                        *other < writer && is_written_beside(own_folder, folder, *other)
+                    })
+                };
+                let mut own = classes(&file.bytes).into_iter().peekable();
+                own.peek()?;
+                let is_told = own.all(|class| preferred().any(|(.., classes)| classes.contains(class)));
+                preferred().next().filter(|_| is_told).map(|(folder, ..)| *folder)
             })
         })
         .collect()
@@ -88,6 +94,19 @@ fn writer(file: &SourceFile) -> Option<Writer> {
     } else {
         None
     }
+}
+
+/// The classes of the results in a file of a writer.
+fn classes(bytes: &[u8]) -> HashSet<&[u8]> {
+    let marks: [&[u8]; 2] = [b" classname=", b"<class name="];
+    let values = marks
+        .iter()
+        .flat_map(|mark| memmem::find_iter(bytes, mark).filter_map(|at| bytes.get(at + mark.len()..)));
+    let quoted = values.filter_map(|value| {
+        let (quote, rest) = value.split_first()?;
+        rest.get(..memchr(*quote, rest)?)
+    });
+    quoted.collect()
 }
 
 /// Whether one of TestNG's files in a folder repeats the results of another writer: Surefire writes to the folder

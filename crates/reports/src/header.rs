@@ -8,23 +8,22 @@ use assay_domain::{
 use crate::{
     failure::error_saying,
     limits,
-    report::{Format, Report, ReportedTest},
+    report::{Format, Report, ReportedTest, outcome},
 };
 
 impl Report {
     /// Adds an error if the header counts more failures than the results and errors show. The run then fails: a failure
     /// that the report does not show is no pass.
     pub(crate) fn check_header(&mut self, file: &str, counted: Option<f64>) {
-        let attempts = || self.tests.iter().map(|test| &test.attempts);
         // A list of attempts that was cut has lost failures that the header counts.
-        if attempts().any(|attempts| attempts.len() >= limits::ATTEMPTS) {
+        let is_cut = |test: &ReportedTest| test.attempts.len() >= limits::ATTEMPTS;
+        if self.tests.iter().any(is_cut) {
             return;
         }
         // Tools count a test that was interrupted as failed.
-        let failed = attempts()
-            .flatten()
-            .filter(|attempt| attempt.status.is_failure() || attempt.status == AttemptStatus::Interrupted);
-        let shown = failed.count() + self.errors.len();
+        let is_counted =
+            |status: &AttemptStatus| status.is_failure() || *status == AttemptStatus::Interrupted;
+        let shown = self.ends().filter(is_counted).count() + self.errors.len();
         let counted = counted.and_then(crate::time::duration_ms).unwrap_or(0);
         let shown = u64::try_from(shown).unwrap_or(u64::MAX);
         self.errors.extend(missing_failures(file, counted, shown));
@@ -33,13 +32,17 @@ impl Report {
     /// Adds an error if the tool's summary says that the run failed and nothing in the report did. `word` is what the
     /// summary says.
     pub(crate) fn check_summary(&mut self, file: &str, failed: bool, word: &str) {
-        let has_failure =
-            |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
-        if failed && self.errors.is_empty() && !self.tests.iter().any(has_failure) {
+        if failed && self.errors.is_empty() && !self.ends().any(AttemptStatus::is_failure) {
             self.errors.push(error_saying(format!(
                 "{file}: the report's summary says {word:?}, and none of its results failed. The cause is unknown."
             )));
         }
+    }
+
+    /// The status of each execution. A failed attempt before a pass explains no failure of the run.
+    fn ends(&self) -> impl Iterator<Item = AttemptStatus> {
+        let executions = self.tests.iter().flat_map(|test| test.attempts.executions());
+        executions.filter_map(|attempts| Some(outcome([attempts])?.status))
     }
 
     /// Adds errors outside of tests, which are warnings, too.

@@ -61,6 +61,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         tests.add(file.test(cucumber::numbered(name, "", example)), vec![attempt]);
     }
     report.take_tests(tests);
+    report.check_header(input.name, *feature.failed_count);
     report.mark_cut_off(input.name, parsed.cut_at);
     Ok((report, parsed.another_at))
 }
@@ -107,6 +108,7 @@ struct Feature {
     /// Begins with `classpath:` if the feature lies there.
     prefixed_path: json::Text,
     relative_path: json::Text,
+    failed_count: json::Number,
     scenario_results: json::List<Scenario>,
 }
 

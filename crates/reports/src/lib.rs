@@ -63,8 +63,6 @@ mod xunit;
 mod zip;
 mod zone;
 
-pub mod ci;
-
 pub use builds::build_key;
 pub use decode::UnpackedBytes;
 pub use files::KnownFiles;
@@ -81,4 +79,5 @@ pub use limits::{
 pub use memory::Memory;
 pub use paths::{escaped_name as shown_name, shown_path};
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
+pub use text::title as one_title;
 pub use zone::Clocks;

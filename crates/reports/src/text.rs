@@ -46,7 +46,7 @@ pub(crate) fn skip_reason(text: &str) -> Option<String> {
 
 /// A title, branch or other single value ready for storing: clean and bounded. None if it is empty. Spaces around it
 /// are part of the value.
-pub(crate) fn title(text: &str) -> Option<String> {
+pub fn title(text: &str) -> Option<String> {
     let clean = plain(text);
     if clean.trim().is_empty() {
         None

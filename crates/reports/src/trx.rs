@@ -94,8 +94,6 @@ impl<'a> Document<'a> for Run<'a> {
         let failed: HashSet<Cow<'_, str>> = failed.map(|result| result.value("testName")).collect();
         for result in &self.results {
             let name = result.value("testName");
-            let retried = retries::numbered(&name).filter(|(name, _)| failed.contains(*name));
-            let name = retried.map_or(&*name, |(name, _)| name);
             let class = self
                 .classes
                 .get(&result.value("testId"))
@@ -105,6 +103,10 @@ impl<'a> Document<'a> for Run<'a> {
             }
             // `Shop.OrderTests, Shop.Tests, Version=1.0.0.0`
             let class = class.split(',').next().unwrap_or_default().trim();
+            // SpecFlow names the class of a feature so.
+            let retried = retries::numbered(&name)
+                .filter(|(name, _)| class.ends_with("Feature") && failed.contains(*name));
+            let name = retried.map_or(&*name, |(name, _)| name);
             let test = LocatedTest::of_class(input, class, names::class_and_name(class, name));
             let attempts = vec![attempt(input, result, &self.folder)];
             tests.add_or_join(test, attempts, |_, earlier, mut attempts| {

@@ -63,7 +63,16 @@ impl TestDatabase {
 
     /// The same as a login that imports, with the rights that `deploy/roles.sql` gives it.
     pub fn connect_as_importer(&self) -> Database {
-        let url = cluster::url_as(&self.url, "assay_test_importer");
+        self.connect_as("assay_test_importer")
+    }
+
+    /// The same as a login that sends messages.
+    pub fn connect_as_notifier(&self) -> Database {
+        self.connect_as("assay_test_notifier")
+    }
+
+    fn connect_as(&self, login: &str) -> Database {
+        let url = cluster::url_as(&self.url, login);
         Database::connect(&url, 4).unwrap_or_else(|error| panic!("{error:?}"))
     }
 

@@ -16,9 +16,9 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_flakiness::Engine;
-use assay_ingest::{Arrival, Files, Flags};
+use assay_ingest::{Arrival, Files, Flags, ci::CiContext};
 use assay_messages::{FileChannel, FileFormat, Notifier, Scope, Target};
-use assay_reports::{Options, SourceFile, ci::CiContext};
+use assay_reports::{Options, SourceFile};
 use assay_repository::Database;
 use assay_testkit::{TestDatabase, junit};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -103,7 +103,8 @@ impl Month {
     }
 
     /// Imports each run, with a pass after it, and returns the messages, each with the runs that were stored before it.
-    fn play(&self, store: &Database, project: ProjectId, name: &str) -> Vec<(usize, Value)> {
+    fn play(&self, database: &TestDatabase, project: ProjectId, name: &str) -> Vec<(usize, Value)> {
+        let (importer, store) = (database.connect_as_importer(), database.connect_as_notifier());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("messages");
         let engine = Engine::default();
@@ -112,7 +113,7 @@ impl Month {
         let times = self.runs.iter().map(|run| run.at).chain(after);
         for (place, at) in times.enumerate() {
             if let Some(run) = self.runs.get(place) {
-                run.import(store, project, place);
+                run.import(&importer, project, place);
             }
             let target = Target {
                 name: name.to_owned(),
@@ -125,7 +126,7 @@ impl Month {
                     format: FileFormat::Json,
                 }),
             };
-            let report = Notifier::new(store, &engine, None, vec![target], || 0.0)
+            let report = Notifier::new(&store, &engine, None, vec![target], || 0.0)
                 .pass(&|| at.plus_ms(MINUTE))
                 .unwrap();
             assert_eq!(report.failed, 0);
@@ -383,7 +384,7 @@ fn of_project(seed: u64) -> (usize, usize, usize, Vec<String>) {
         .set_project(project.id, &change, &Engine::default(), START)
         .unwrap();
     let month = Month::generate(17 + seed);
-    let sent = month.play(&store, project.id, name);
+    let sent = month.play(&database, project.id, name);
     let mut wrong = Vec::new();
     let mut reported: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     // The tests that messages called broken, and none called repaired.

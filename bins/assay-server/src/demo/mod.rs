@@ -24,8 +24,8 @@ use assay_domain::{
     timestamp::{DAY_MS, Timestamp},
 };
 use assay_flakiness::Engine;
-use assay_ingest::{Arrival, Files, Flags, UploadField};
-use assay_reports::{Options, SourceFile, ci::CiContext};
+use assay_ingest::{Arrival, Files, Flags, UploadField, ci::CiContext};
+use assay_reports::{Options, SourceFile};
 use include_dir::{Dir, include_dir};
 
 use manifest::{Import, Manifest, SampleProject};

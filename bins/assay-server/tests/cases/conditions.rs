@@ -1,4 +1,4 @@
-//! The conditions of `expected.json`. docs/formats.md explains each.
+//! The conditions of `expected.json`. testdata/cases/README.md explains each.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ pub(crate) fn holds(condition: &str, want: &Value, outcome: &Outcome<'_>) -> boo
     }
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -158,7 +158,7 @@ fn says(want: &Value, text: &str) -> bool {
 }
 
 /// The exit status of `assay gate` for a run.
-fn gate(outcome: &Outcome<'_>, run: &Run) -> Option<i64> {
+pub(crate) fn gate(outcome: &Outcome<'_>, run: &Run) -> Option<i64> {
     let mut command = outcome
         .world
         .cli
@@ -176,6 +176,12 @@ fn gate(outcome: &Outcome<'_>, run: &Run) -> Option<i64> {
 }
 
 fn comment(outcome: &Outcome<'_>, run: &Run, want: &Value) -> bool {
+    let answer = comment_of(outcome, run);
+    says(want, word(&answer["markdown"])) && want.get("clean").is_none_or(|clean| *clean == answer["clean"])
+}
+
+/// The comment about a run.
+pub(crate) fn comment_of(outcome: &Outcome<'_>, run: &Run) -> Value {
     let key = outcome
         .world
         .cli
@@ -186,13 +192,10 @@ fn comment(outcome: &Outcome<'_>, run: &Run, want: &Value) -> bool {
         ("Content-Type", "application/json"),
     ];
     let body = json!({"runId": run.id}).to_string();
-    let answer = outcome
-        .world
-        .server
-        .ingest()
+    let ingest = outcome.world.server.ingest();
+    ingest
         .post("/ingest/v1/comments", &headers, body.as_bytes())
-        .json();
-    says(want, word(&answer["markdown"])) && want.get("clean").is_none_or(|clean| *clean == answer["clean"])
+        .json()
 }
 
 /// Whether the shards of a list have each unit once.

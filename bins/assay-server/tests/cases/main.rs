@@ -1,4 +1,4 @@
-//! The cases of `testdata/cases`: each folder is a test of its name. docs/formats.md says how to add one.
+//! The cases of `testdata/cases`: each folder is a test of its name. Its README.md says how to add one.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
     reason = "tests end by panics and may read the clock"
 )]
 
+mod agreement;
 mod conditions;
 mod histories;
 mod outcome;
@@ -22,7 +23,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
 /// One server for all cases. Each case has a project of its own.
-static WORLD: LazyLock<ServedWorld> = LazyLock::new(|| ServedWorld::with_ingest(&[]));
+static WORLD: LazyLock<ServedWorld> = LazyLock::new(|| ServedWorld::on_one_address(&[]));
 
 fn main() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases");
@@ -46,10 +47,12 @@ fn holds(case: &Path) -> Result<(), Failed> {
     let expected = expected(case);
     let outcome = steps::run(&WORLD, case, &expected);
     let want = expected["want"].as_object().expect("want is an object");
-    let missed: Vec<String> = want
+    let missed = want
         .iter()
         .filter(|(condition, value)| !conditions::holds(condition, value, &outcome))
-        .map(|(condition, value)| format!("{condition}: {value}"))
+        .map(|(condition, value)| format!("{condition}: {value}"));
+    let missed: Vec<String> = missed
+        .chain(agreement::contradictions(&outcome, &expected))
         .collect();
     match missed.is_empty() {
         true => Ok(()),

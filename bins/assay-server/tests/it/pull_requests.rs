@@ -302,6 +302,12 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     );
     let strict = Job::of(&ingest).ask(&run, &ingest.read_key, &["--max-vanished", "0"]);
     assert_eq!(strict.status.code(), Some(1));
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
+    let page = pages.page(&format!("/commit/{HEAD}"));
+    for words in ["no longer reported", "newly skipped", "renamed"] {
+        let unfolded = format!("<details class=\"plain\" open><summary><b>1</b> {words}");
+        assert_contains(&page, unfolded.as_str());
+    }
 
     let run = send(
         &ingest,
@@ -318,7 +324,6 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     assert_eq!(of_run["clean"], false);
     let markdown = text(&of_run["markdown"]);
     assert_contains(&markdown, "1 no longer reported: `cart > refunds`.");
-    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page("/commit/cc00c0ffee");
     assert!(
         page.contains("no longer reported") && page.contains("cart &gt; refunds"),

@@ -13,7 +13,7 @@ use assay_cli_job::gate::{
     show,
 };
 use assay_cli_local::sources::written::Before;
-use assay_cli_terminal::{message, misuse::Misuse, output, terminal};
+use assay_cli_terminal::{message, misuse::Misuse, output, terminal, wrap::wrapped};
 use assay_domain::decision::GateOutcome;
 use assay_reports::SourceFile;
 use clap::Args;
@@ -257,7 +257,8 @@ fn send_written(
     let answer = sender.send_or_spool(&files, args.gate, Some(status))?;
     if !global.json {
         let words = sender.in_words(&answer);
-        writeln!(terminal::err(), "{}", terminal::inert(words.trim_end()))?;
+        let words = wrapped(&terminal::inert(words.trim_end()), terminal::stderr_width());
+        writeln!(terminal::err(), "{words}")?;
     } else if !args.gate {
         output::print(true, &answer, String::new)?;
     }

@@ -6,8 +6,8 @@ use anyhow::{Context as _, anyhow};
 use assay_cli_local::sources::files;
 use assay_cli_remote::server::{ingest::Server, sending::send_waiting, spool::Spool};
 use assay_cli_terminal::{misuse::Misuse, output, retry::Backoff};
-use assay_ingest::UploadField;
-use assay_reports::{SourceFile, ci::CiContext};
+use assay_ingest::{UploadField, ci::CiContext};
+use assay_reports::SourceFile;
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -30,7 +30,7 @@ use assay_domain::{
     id::ProjectId,
     test::TestName,
 };
-use assay_reports::ci::CiContext;
+use assay_ingest::ci::CiContext;
 use clap::{Args, builder::TypedValueParser as _};
 
 use crate::{

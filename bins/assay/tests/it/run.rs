@@ -322,6 +322,15 @@ fn the_command_uses_the_terminal_directly() {
     let (status, shown) = session.end();
     assert!(status.success(), "{shown}");
     assert_contains(&shown, "2 became flaky");
+    for line in shown.lines() {
+        // A bar was drawn before the sentence that took its place.
+        let last = line
+            .rsplit('\r')
+            .find(|part| !part.is_empty())
+            .unwrap_or_default();
+        let last = last.trim_start_matches("\u{1b}[2K");
+        assert!(last.chars().count() <= 80 && !last.contains("[1m"), "{line:?}");
+    }
 }
 
 #[test]

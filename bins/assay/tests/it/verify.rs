@@ -89,7 +89,8 @@ fn ends(output: &Output, status: i32, sentence: &str) {
     assert!(both.contains(sentence), "{sentence}: {both}");
 }
 
-const PASSES: &str = "cp pass.xml junit.xml";
+/// Each run takes another time.
+const PASSES: &str = r#"sed "s/time=\"[0-9.]*\"/time=\"0.0$(date +%N)\"/" pass.xml > junit.xml"#;
 
 #[test]
 fn a_proof_needs_the_whole_suite_a_green_command_a_clean_checkout_and_the_keys_of_its_project() {

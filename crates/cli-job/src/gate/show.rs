@@ -3,7 +3,7 @@
 //! Names and sentences come from reports and branches, so each form escapes them.
 
 use assay_cli_local::analysis::cause_words;
-use assay_cli_terminal::{output, table::indented, terminal};
+use assay_cli_terminal::{output, terminal, wrap::wrapped};
 use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const LONGEST_TEXT: usize = 500;
 
 /// The decision for a terminal of this many columns, or for a log.
 pub fn text(decision: &Decision, columns: Option<usize>) -> String {
-    let indented = |text: &str| indented(text, 2, columns);
+    let indented = |text: &str| format!("  {text}\n");
     let mut text = format!("{}\n", headline(decision));
     if let Some(reran) = &decision.reran {
         text += &indented(&reran_in_words(reran));
@@ -46,7 +46,7 @@ pub fn text(decision: &Decision, columns: Option<usize>) -> String {
             text += &indented(&format!("Not excused: {}", refusal.sentence()));
         }
     }
-    text
+    wrapped(&text, columns)
 }
 
 /// The decision as JSON.

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context as _, ensure};
 use assay_cli_terminal::progress::{CountedRead, Counter, Progress, Work};
 use assay_domain::timestamp::Timestamp;
-use assay_ingest::{Arrival, Files, Flags, PreparedReport};
-use assay_reports::{Format, NamedReport, Report, SourceFile, ci::CiContext};
+use assay_ingest::{Arrival, Files, Flags, PreparedReport, ci::CiContext};
+use assay_reports::{Format, NamedReport, Report, SourceFile};
 use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
 

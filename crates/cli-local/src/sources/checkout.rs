@@ -8,7 +8,8 @@ use std::{
 use anyhow::Context as _;
 use assay_cli_terminal::progress::Progress;
 use assay_domain::test::TestName;
-use assay_reports::{Format, KnownFiles, Options, SourceFile, ci::CiContext};
+use assay_ingest::ci::CiContext;
+use assay_reports::{Format, KnownFiles, Options, SourceFile};
 use walkdir::WalkDir;
 
 use crate::sources::files;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use assay_domain::timestamp::Timestamp;
-use assay_reports::ci::CiContext;
+use assay_ingest::ci::CiContext;
 
 /// The maximum size of an event file, in bytes. The services write some hundred kilobytes.
 const LARGEST_EVENT: u64 = 32 << 20;
@@ -17,7 +17,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The context from CI's variables.
 pub fn context(variables: Variables<'_>) -> CiContext {
-    assay_reports::ci::detect(variables, &event_file)
+    assay_ingest::ci::detect(variables, &event_file)
 }
 
 /// The start of the job according to CI.

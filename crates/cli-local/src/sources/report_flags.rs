@@ -7,8 +7,8 @@ use assay_domain::{
     run::CiProvider,
     timestamp::Timestamp,
 };
-use assay_ingest::{ArtifactsUrl, Flags};
-use assay_reports::{Format, ci::CiContext};
+use assay_ingest::{ArtifactsUrl, Flags, ci::CiContext};
+use assay_reports::Format;
 use clap::{Args, builder::TypedValueParser as _};
 
 use crate::sources::{Variables, ci, values};

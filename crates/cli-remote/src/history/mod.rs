@@ -17,7 +17,7 @@ use std::{cell::RefCell, collections::BTreeMap, fs::File};
 
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::Flags;
-use assay_reports::ci::{self, CiContext};
+use assay_ingest::ci::{self, CiContext};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 

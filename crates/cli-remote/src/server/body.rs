@@ -9,9 +9,10 @@ use std::{
 use anyhow::Context as _;
 use assay_ingest::{
     CiValues, Flags, UploadField,
+    ci::CiContext,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
 };
-use assay_reports::{SourceFile, ci::CiContext};
+use assay_reports::SourceFile;
 use serde_json::{Value, json};
 
 /// The default level of Zstandard. A JSON report shrinks to a twentieth, at some hundred megabytes a second.

@@ -182,7 +182,8 @@ pub trait Outbox: Send + Sync {
     /// The messages to a target, the newest first, at most 1,000.
     fn messages(&self, project: ProjectId, target: &str) -> Result<Vec<MessageHead>, StoreError>;
 
-    /// Stores a message. Storing the same one again changes nothing.
+    /// Stores a message. Fails if its number is taken: what a program that was killed had begun to write may come later,
+    /// and the caller then has to read again what was written.
     fn add_message(
         &self,
         project: ProjectId,

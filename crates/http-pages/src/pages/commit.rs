@@ -398,9 +398,10 @@ fn slower(project: ProjectId, slower: &SlowerTests) -> Markup {
     }
 }
 
+/// The renames. One that was guessed may be a test that is gone, so it is not folded.
 fn renamed(renamed: &RenamedTests) -> Markup {
     html! {
-        details.plain {
+        details.plain open[renamed.tests.iter().any(|test| test.guessed)] {
             summary { b { (grouped(renamed.total)) } " renamed" }
             ul { @for test in &renamed.tests { li { bdi { (test.from.name) } @if test.guessed { " is probably now " } @else { " is now " } bdi { (test.to.name) } } } }
         }

@@ -98,8 +98,7 @@ impl AttemptReader<'_> {
             attempts.push(self.skipped(case));
         } else if case.has(ChildKind::Error)
             && case.failure_as_flaky().is_none()
-            // pytest writes both for a test that skipped itself and whose tear-down failed, Catch2 for an expected failure.
-            && (self.dialect == Dialect::Pytest || !case.has(ChildKind::Skipped))
+            && !case.is_expected_to_fail()
         {
             attempts.append(&mut self.failed(case));
         } else if self.dialect == Dialect::Ctest

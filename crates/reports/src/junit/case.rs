@@ -7,6 +7,7 @@ use std::{
 
 use assay_domain::attempt::AttemptStatus;
 
+use super::dialect::Dialect;
 use crate::{
     outcome,
     xml::{Element, Tag, append, decode},
@@ -147,15 +148,29 @@ impl<'a> Case<'a> {
             .any(|word| self.status.eq_ignore_ascii_case(word))
     }
 
-    /// The number of failed outcomes that a header may count.
-    pub(super) fn failures(&self) -> usize {
-        if self.is_muted() || self.has(ChildKind::Skipped) {
-            return 0;
-        }
+    /// Whether its failure is one that the test expects: a `todo` of Node, or `[!mayfail]` of Catch2. Beside any other
+    /// reason for skipping, a failure is one, such as that of a tear-down.
+    pub(super) fn is_expected_to_fail(&self) -> bool {
+        let skipped = |child: &&Child<'_>| child.kind == ChildKind::Skipped;
         self.children
             .iter()
-            .filter(|child| child.kind.is_failure())
-            .count()
+            .filter(skipped)
+            .any(|skip| skip.type_name == "todo" || skip.message.starts_with("TEST_CASE tagged with "))
+    }
+
+    /// The number of failed outcomes that a header may count. Surefire counts those of a case that passed in the end,
+    /// nextest and Playwright do not.
+    pub(super) fn failures(&self, dialect: Dialect) -> usize {
+        if self.is_muted() || self.is_expected_to_fail() {
+            return 0;
+        }
+        let is_counted = |kind: ChildKind| match kind {
+            ChildKind::Error | ChildKind::Rerun => true,
+            ChildKind::Flaky => !matches!(dialect, Dialect::Nextest | Dialect::Playwright),
+            ChildKind::Skipped | ChildKind::Unknown => false,
+        };
+        let counted = self.children.iter().filter(|child| is_counted(child.kind));
+        counted.count()
     }
 
     /// Whether the children include an outcome of this kind.
@@ -211,14 +226,6 @@ impl ChildKind {
                 Some(AttemptStatus::Passed) => None,
                 None => tag.attribute("message").map(|_| Self::Unknown),
             },
-        }
-    }
-
-    /// Whether it is a failure, of the last or of another attempt.
-    pub(super) const fn is_failure(self) -> bool {
-        match self {
-            Self::Error | Self::Flaky | Self::Rerun => true,
-            Self::Skipped | Self::Unknown => false,
         }
     }
 }

@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             collected.give_to(failed);
         }
         let failed = retries::failed(&execution);
-        let failures = case.failures().max(usize::from(failed));
+        let failures = case.failures(dialect).max(usize::from(failed));
         let subject = set_up::subject(dialect, suite, &mut case, failed);
         let is_hook = match subject {
             Subject::Test => false,

@@ -70,6 +70,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
                 ended = true;
                 file.stats = params.result.map(|result| Stats {
                     unexpected: json::Lenient(None),
+                    status: result.status,
                     start_time: result.start_time,
                     duration: result.duration,
                 });

@@ -22,7 +22,7 @@ use crate::{
     input::Input,
     json::{self, Shape},
     memory, outcome, paths,
-    report::{self, Format, ReadError, Report},
+    report::{self, Format, ReadError, Report, ReportedTest},
     text,
 };
 
@@ -63,6 +63,15 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     if let Some(stats) = file.stats {
         report.widen(input.time(stats.start_time.or_empty()), stats.duration.ms());
         report.check_header(input.name, *stats.unexpected);
+        let word = stats.status.or_empty();
+        let failed = outcome::status(outcome::OTHERS, word).is_some_and(AttemptStatus::is_failure);
+        report.check_summary(input.name, failed, word);
+    }
+    let is_flaky = |test: &ReportedTest| test.outcome().is_some_and(|outcome| outcome.recovered);
+    if config.fail_on_flaky_tests == Some(true) && report.tests.iter().any(is_flaky) {
+        let error =
+            "A test passed only on a retry, and the configuration fails such a run (failOnFlakyTests).";
+        report.errors.push(failure::error_saying(error));
     }
     if never_started > 0 {
         report.warnings.push(format!(

@@ -21,6 +21,7 @@ pub(super) struct Config {
     pub(super) root_dir: json::Text,
     pub(super) config_file: json::Text,
     pub(super) shard: Option<Shard>,
+    pub(super) fail_on_flaky_tests: json::Flag,
     /// Metadata of the user and of Playwright.
     pub(super) metadata: json::Object<Metadata>,
 }
@@ -39,6 +40,8 @@ pub(super) struct Stats {
     pub(super) duration: json::Number,
     /// The number of tests that failed.
     pub(super) unexpected: json::Number,
+    /// How the run ended; of a blob report only.
+    pub(super) status: json::Text,
 }
 
 /// A file, or a `describe` in it.

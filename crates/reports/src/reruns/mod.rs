@@ -2,10 +2,11 @@
 //!
 //! `pytest --last-failed`, `--retry-failed-tests` of .NET, Bazel's `test_attempts` and the `-rerun_1` folders of
 //! Firebase Test Lab write each attempt into a file of its own. Such results continue the failed executions of the
-//! earlier file, if the path of the later one says that it is a retry, or if all of these are true: it is in the same
-//! folder, it began after the results of the earlier file ended, on the same host, its browsers are among those of the
-//! earlier file, and it has failed tests of the earlier file and no others ([`is_selection_of_failed`]). Otherwise the results are executions
-//! of their own, because a leg of a matrix looks the same.
+//! earlier file, if both ran on one host, the browsers of the later file are among those of the earlier one, and one of
+//! these is true: the path of the later file says that it is a retry; or it is in the same folder, it began after the
+//! results of the earlier file ended, and it has failed tests of the earlier file and no others
+//! ([`is_selection_of_failed`]). Otherwise the results are executions of their own, because a leg of a matrix looks the
+//! same.
 
 mod numbers;
 
@@ -134,13 +135,13 @@ impl Chains {
                 (start > earlier.started_at? && start.plus_ms(CLOCK_MS) > end).then_some(())
             };
             let tests = || earlier.tests.iter().map(|test| (&test.test, has_failed(test)));
+            let is_of_one_machine =
+                earlier.host == later.host && browsers(later).is_subset(&browsers(earlier));
             let is_rerun = self.numbers.follows(chain.latest, index)
                 || may_repeat(&first.name, &file.name)
                     && begins_after().is_some()
-                    && earlier.host == later.host
-                    && browsers(later).is_subset(&browsers(earlier))
                     && is_selection_of_failed(tests(), later.tests.iter().map(|test| &test.test));
-            is_rerun.then_some(())
+            (is_of_one_machine && is_rerun).then_some(())
         };
         self.candidates(later)
             .into_iter()

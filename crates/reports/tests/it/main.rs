@@ -9,7 +9,6 @@
 )]
 
 mod attempt_output;
-mod ci;
 mod clocks;
 mod go;
 mod hostile;

@@ -172,7 +172,6 @@ impl Outbox for Database {
             let row = NewRow::of(project, message, now)?;
             diesel::insert_into(message::table)
                 .values(row)
-                .on_conflict_do_nothing()
                 .execute(connection)?;
             Ok::<_, WorkError<StoreError>>(())
         })

@@ -321,8 +321,8 @@ fn messages_are_due_in_their_order_until_they_are_delivered_or_given_up() {
         message(2, Some("{\"b\":2}")),
     ] {
         store.add_message(project, &new, NOW).unwrap();
-        // A repetition changes nothing.
-        store.add_message(project, &new, NOW.plus_ms(HOUR)).unwrap();
+        let again = store.add_message(project, &new, NOW.plus_ms(HOUR));
+        assert!(again.is_err(), "its number is taken");
     }
     let due = |at: Timestamp| store.due(project, "team", at).unwrap().map(|due| due.number);
     let key = |number| MessageKey {

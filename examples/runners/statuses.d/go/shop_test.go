@@ -8,6 +8,14 @@ import (
 var planted = os.Getenv("PLANTED")
 var row = 0
 
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if planted == "outside" {
+		status = 1
+	}
+	os.Exit(status)
+}
+
 // With -count=2, rows of one name.
 func TestAdds(t *testing.T) {
 	row++
@@ -18,7 +26,7 @@ func TestAdds(t *testing.T) {
 
 // gotestsum runs it again in another process.
 func TestSends(t *testing.T) {
-	if planted == "flaky" && os.Mkdir("sent", 0o755) == nil {
+	if (planted == "flaky" || planted == "outside") && os.Mkdir("sent", 0o755) == nil {
 		t.Fatal("not sent")
 	}
 }

@@ -2,9 +2,10 @@
 const assert = require("node:assert");
 
 const planted = process.env.PLANTED;
+const isFlaky = planted === "flaky" || planted === "outside";
 let attempts = 0;
 
-if (typeof jest !== "undefined" && planted === "flaky") {
+if (typeof jest !== "undefined" && isFlaky) {
   jest.retryTimes(1);
 }
 
@@ -14,9 +15,10 @@ describe("shop", () => {
   }
   it("sends", () => {
     attempts += 1;
-    assert.ok(planted !== "flaky" || attempts > 1);
+    assert.ok(!isFlaky || attempts > 1);
   });
   it("pays", () => assert.notEqual(planted, "broken"));
   it("ships", () => {});
   it("returns", () => {});
+  (typeof after === "undefined" ? afterAll : after)(() => assert.notEqual(planted, "outside"));
 });

@@ -6,6 +6,11 @@ final class ShopTest extends TestCase
 {
     private static int $row = 0;
 
+    public static function tearDownAfterClass(): void
+    {
+        self::assertNotSame(getenv('PLANTED'), 'outside');
+    }
+
     /** With --repeat, rows of one name. */
     public function testAdds(): void
     {

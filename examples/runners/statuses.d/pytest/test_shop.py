@@ -12,7 +12,7 @@ def test_adds():
 
 def test_sends():
     attempts.append(1)
-    assert PLANTED != "flaky" or len(attempts) > 1
+    assert PLANTED not in ("flaky", "outside") or len(attempts) > 1
 
 
 def test_pays():

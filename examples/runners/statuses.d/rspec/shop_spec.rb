@@ -10,10 +10,11 @@ RSpec.describe 'shop' do
 
   it('sends', retry: 2) do
     attempts += 1
-    expect(planted != 'flaky' || attempts > 1).to be true
+    expect(!%w[flaky outside].include?(planted) || attempts > 1).to be true
   end
 
   it('pays') { expect(planted).not_to eq('broken') }
   it('ships') { expect(true).to be true }
+  after(:context) { raise 'not torn down' if planted == 'outside' }
   it('returns') { expect(true).to be true }
 end

@@ -13,7 +13,7 @@ use assay_cli_local::{
     offline::InputFormat,
     sources::values,
 };
-use assay_cli_terminal::{output, terminal};
+use assay_cli_terminal::{output, terminal, wrap::wrapped};
 use assay_domain::timestamp::Timestamp;
 use clap::{
     Args, ValueEnum,
@@ -166,7 +166,9 @@ fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
     match output {
         Output::Table => {
             let mut output = terminal::out();
-            output.write_all(assay_cli_local::offline::table(analysis, terminal::width()).as_bytes())?;
+            let columns = terminal::width();
+            let table = assay_cli_local::offline::table(analysis, columns);
+            output.write_all(wrapped(&table, columns).as_bytes())?;
             output.flush()?;
         }
         Output::Json => {

@@ -23,8 +23,8 @@ use assay_cli_remote::{
 };
 use assay_cli_terminal::{misuse::Misuse, output};
 use assay_domain::{recording::RunContext, timestamp::Timestamp};
-use assay_ingest::Flags;
-use assay_reports::{SourceFile, ci::CiContext, shown_path};
+use assay_ingest::{Flags, ci::CiContext};
+use assay_reports::{SourceFile, shown_path};
 use clap::Args;
 use glob::Pattern;
 

@@ -6,7 +6,7 @@ use assay_domain::{
     run::CiProvider,
 };
 
-use crate::text;
+use assay_reports::one_title;
 
 /// The context that a CI environment gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -109,10 +109,7 @@ impl<'a> EnvironmentReader<'a> {
 
     /// A variable's value. An empty variable counts as not set.
     pub(super) fn get(&self, variable: &str) -> Option<String> {
-        (self.var)(variable)
-            .as_deref()
-            .map(str::trim)
-            .and_then(text::title)
+        (self.var)(variable).as_deref().map(str::trim).and_then(one_title)
     }
 
     /// The value of the first variable that is set. Records that variable as the source of the value.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::environment::EnvironmentReader;
-use crate::text;
+use assay_reports::one_title;
 
 pub(super) fn read(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]);
@@ -46,7 +46,7 @@ pub(super) fn read(reader: &mut EnvironmentReader<'_>) {
 /// The event's name decides which fields of its file describe the commit under test.
 fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
     const FILE: &str = "GITHUB_EVENT_PATH";
-    let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(text::title);
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(one_title);
     let context = &mut reader.detected.context;
     let (mut values_from_event, mut fork) = (Vec::new(), None);
     if event.pointer("/pull_request/head/sha").is_some() {

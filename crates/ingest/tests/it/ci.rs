@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 
 use assay_domain::{recording::ShardIndex, run::CiProvider};
-use assay_reports::ci::{CiContext, detect};
+use assay_ingest::ci::{CiContext, detect};
 
-use crate::support;
+/// A file beside a real report.
+fn report(path: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/reports");
+    std::fs::read_to_string(format!("{folder}/{path}")).unwrap()
+}
 
 fn environment(text: &str) -> HashMap<String, String> {
     text.lines()
@@ -126,8 +130,8 @@ fn a_merge_train_of_gitlab_tests_no_head_of_its_source_branch() {
 
 #[test]
 fn a_pull_request_on_github_is_tested_at_its_head() {
-    let env = String::from_utf8(support::file("playwright/github-env.txt").bytes).unwrap();
-    let event = String::from_utf8(support::file("playwright/github-event-pull_request.json").bytes).unwrap();
+    let env = report("playwright/github-env.txt");
+    let event = report("playwright/github-event-pull_request.json");
     let ci = with_event(&env, &event);
     assert_eq!(ci.provider, Some(CiProvider::GithubActions));
     assert_eq!(ci.run_key.as_deref(), Some("github-actions/10293847566"));
