@@ -1,11 +1,14 @@
 //! A commit: the newest run of each of its suites, joined.
 
+use std::cmp::Reverse;
+
 use assay_domain::{
     id::RunId,
     page::{Page, PerPage},
     period::{Days, Period},
     plan::Plan,
     project::{Project, ProjectTag},
+    revision::revision_order,
     run::{Counts, RunQuery, RunRow, RunStatus, ShardCount, ShardDurations},
     store::{Store, StoreError},
     timestamp::Timestamp,
@@ -90,8 +93,20 @@ pub fn newest_commit(
     }
     Ok(match selector {
         CommitSelector::PullRequest(_) => of_pull_request(rows),
+        CommitSelector::Branch(branch) if *branch == store.settings(project)?.stable_branch => {
+            joined(in_order_of_revisions(rows))
+        }
         CommitSelector::Sha(_) | CommitSelector::Branch(_) => joined(rows),
     })
+}
+
+/// The runs in the order of revisions, the newest first.
+fn in_order_of_revisions(rows: Vec<RunRow>) -> Vec<RunRow> {
+    let own = |row: &RunRow| (row.started_at, row.run_number);
+    let order = revision_order(rows.iter().map(|row| (row.revision(), own(row))));
+    let mut ordered: Vec<_> = order.into_iter().zip(rows).collect();
+    ordered.sort_by_key(|(order, _)| Reverse(*order));
+    ordered.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The newest commit of a pull request, and what its merge queue did with it. A run of a queue is no commit of the pull

@@ -28,7 +28,7 @@ pub use answer::{
     Breakage, CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors,
     StableState,
 };
-pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, combined, gate, whose};
+pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use new_test::{own_new_tests, runs_elsewhere};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use assay_domain::{
-    observation::{History, RunObservations, failing_since},
+    observation::{History, RunFacts, RunObservations, failing_since},
     store::{SharedKey, Snapshot, StoreError, shared},
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -22,7 +22,7 @@ const GROUPS: usize = 3;
 
 /// The state of the stable branch in a history. Runs are indices into [`History::runs`].
 ///
-/// A suite's state is that of its newest complete run, with what later incomplete runs have reported. So an incomplete
+/// The newest run is the last one in the order of revisions. A suite's state is that of its newest complete run, with what later incomplete runs have reported. So an incomplete
 /// run neither hides the failures of shards that are still missing, nor delays a failure that it has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StableBranchState {
@@ -43,24 +43,11 @@ struct Suite {
 impl StableBranchState {
     /// The state at the end of this history.
     pub fn of(history: &History) -> Self {
-        let stable = history.stable();
-        let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
-        for (index, observed) in history.runs.iter().enumerate() {
-            if stable.is(observed.run.branch.as_deref()) {
-                let suite = Arc::clone(&observed.run.variant);
-                suites.entry(suite).or_default().push(index);
-            }
-        }
         let mut state = Self {
-            has_branches: stable.any_branch_named,
+            has_branches: history.stable().any_branch_named,
             ..Self::default()
         };
-        for (name, mut runs) in suites {
-            let order = |index: &usize| {
-                let run = history.runs.get(*index).map(|observed| &observed.run);
-                run.map(|run| (run.started_at, run.number))
-            };
-            runs.sort_unstable_by_key(order);
+        for (name, runs) in history.stable_runs() {
             let oldest_first: Vec<(usize, &RunObservations)> = runs
                 .into_iter()
                 .filter_map(|index| Some((index, history.runs.get(index)?)))
@@ -105,6 +92,14 @@ impl StableBranchState {
             let bytes = size_of_val(&state) + state.failing.len() * 2 * size_of::<(TestOrdinal, usize)>();
             Ok((state, bytes))
         })
+    }
+
+    /// The newest run of the branch, of any suite.
+    pub fn newest<'h>(&self, history: &'h History) -> Option<&'h RunFacts> {
+        let order = history.revision_order();
+        let newest = self.suites.values().map(|suite| suite.newest);
+        let newest = newest.max_by_key(|run| order.get(*run))?;
+        Some(&history.runs.get(newest)?.run)
     }
 
     /// The number of failing tests.
@@ -306,7 +301,7 @@ mod tests {
     use assay_domain::{
         attempt::AttemptStatus::{Failed, Passed, Skipped},
         execution::TestOutcome,
-        observation::{RunEnding, RunFacts},
+        observation::RunEnding,
     };
 
     use super::*;

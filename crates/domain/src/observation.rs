@@ -3,9 +3,17 @@
 //! Almost every result is a clean pass. A run is therefore three bitmaps over the project's test ordinals and a short
 //! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use crate::{execution::TestOutcome, revision::StableBranch, test::TestOrdinal, timestamp::Timestamp};
+use crate::{
+    execution::TestOutcome,
+    revision::{RevisionOrder, StableBranch, revision_order},
+    test::TestOrdinal,
+    timestamp::Timestamp,
+};
 
 /// A set of test ordinals, one bit each, in whole 64-bit words. Clones share the words until one of them changes,
 /// because many requests hold the same runs.
@@ -336,6 +344,29 @@ impl History {
         StableBranch::among(&self.stable_branch, branches)
     }
 
+    /// The place of each run in the order of revisions.
+    pub fn revision_order(&self) -> Vec<RevisionOrder> {
+        let runs = self.runs.iter().map(|observed| &observed.run);
+        revision_order(runs.map(|run| (run.revision.as_deref(), (run.started_at, run.number))))
+    }
+
+    /// The runs of each suite on the stable branch, as indices in the [order of revisions](revision_order), the oldest
+    /// first. The newest run of the stable branch is the last one.
+    pub fn stable_runs(&self) -> BTreeMap<Arc<str>, Vec<usize>> {
+        let stable = self.stable();
+        let order = self.revision_order();
+        let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+        for (index, RunObservations { run, .. }) in self.runs.iter().enumerate() {
+            if stable.is(run.branch.as_deref()) {
+                suites.entry(Arc::clone(&run.variant)).or_default().push(index);
+            }
+        }
+        for runs in suites.values_mut() {
+            runs.sort_by_key(|index| order.get(*index));
+        }
+        suites
+    }
+
     /// The number of results, including skipped ones.
     pub fn results(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.present.len())).sum()
@@ -363,7 +394,7 @@ impl History {
 }
 
 /// The tests of a suite whose newest result failed, each with the place of the first run since which every result of it
-/// failed. The runs are those of the suite on one branch, oldest first.
+/// failed. The runs are those of the suite on one branch, the oldest revision first.
 ///
 /// Results count from the newest complete run on; a test that this run does not contain is not part of the suite any more.
 /// An incomplete run neither hides the failures of parts that are still missing, nor delays a failure that it has.

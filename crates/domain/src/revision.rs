@@ -20,6 +20,26 @@ pub fn is_same_revision(one: &str, other: &str) -> bool {
     }
 }
 
+/// The place of a run in the order of revisions: the start and number of the first run of its revision, and its own.
+pub type RevisionOrder = ((Timestamp, i32), (Timestamp, i32));
+
+/// The places of runs with these revisions, starts and numbers in the order of revisions. A later run of an older revision
+/// stays before the runs of newer code. A run without a revision has one of its own.
+pub fn revision_order<'a>(
+    runs: impl Iterator<Item = (Option<&'a str>, (Timestamp, i32))> + Clone,
+) -> Vec<RevisionOrder> {
+    let mut first: HashMap<&str, (Timestamp, i32)> = HashMap::new();
+    for (revision, own) in runs.clone() {
+        if let Some(revision) = revision {
+            let start = first.entry(revision).or_insert(own);
+            *start = own.min(*start);
+        }
+    }
+    let first_of = |revision: Option<&str>| first.get(revision?).copied();
+    runs.map(|(revision, own)| (first_of(revision).unwrap_or(own), own))
+        .collect()
+}
+
 /// The stable branch of a set of runs.
 #[derive(Debug, Clone, Copy)]
 pub struct StableBranch<'a> {

@@ -12,7 +12,12 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::{
     config::{MASS_FAILURE, NAMED_RUNS},
-    model::{Outcome, always_passing::AlwaysPassing, background::Background},
+    model::{
+        Outcome,
+        always_passing::AlwaysPassing,
+        background::Background,
+        calendar::{Calendar, CalendarRuns, DAYS_READ},
+    },
     numbers::at,
     participation::{Block, Presence, row::WORDS},
     timeline::{
@@ -20,7 +25,6 @@ use crate::{
         failures::{FailureAt, Failures},
     },
     verdict::{
-        calendar::{Calendar, CalendarRuns, DAYS_READ},
         evidence::{self, Frame},
         explanation,
         findings::Finder,
@@ -334,7 +338,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
             findings: self.finder.find(test_counts),
             calendar: match self.results.earlier {
                 Some(earlier) => Calendar::find_in(earlier, test),
-                None => Calendar::find(timeline, background, self.results.failures, test),
+                None => Calendar::find_at(timeline, background, failures, test),
             },
         })
     }

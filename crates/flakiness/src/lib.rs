@@ -13,7 +13,7 @@ pub use config::{ENGINE_VERSION, constants};
 pub use engine::Engine;
 pub use history_builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
 pub use model::causes::{
-    CauseFacts, EndedStreaks, ErrorTexts, FailureCause, Probabilities, SameError, any_mine,
+    CalendarFacts, CauseFacts, EndedStreaks, ErrorTexts, FailureCause, Probabilities, SameError, any_mine,
 };
 pub use port::Diagnose;
 

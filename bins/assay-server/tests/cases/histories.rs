@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use libtest_mimic::Failed;
+use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::{WORLD, expected};
@@ -47,11 +48,22 @@ pub(crate) fn holds(case: &Path) -> Result<(), Failed> {
             let has = |list: &Value| list == *got || list.as_array().is_some_and(|list| list.contains(got));
             want.get(*key).is_none_or(has) && !want.get(format!("{key}Not")).is_some_and(has)
         };
+        let sentences = [
+            ("verdictSays", &test["explanation"]),
+            ("causeSays", &cause["explanation"]),
+            ("stableSays", &answer["stable"]["explanation"]),
+        ];
+        let is_said = |(key, got): &(&str, &Value)| {
+            want[*key].as_str().is_none_or(|pattern| {
+                let pattern = Regex::new(pattern).expect("a regular expression");
+                got.as_str().is_some_and(|sentence| pattern.is_match(sentence))
+            })
+        };
         let is_below = want["flakyBelow"].as_f64().is_none_or(|bound| {
             test["status"] != "flaky" || test["flakeScore"].as_f64().is_some_and(|score| score < bound)
         });
-        if !got.iter().all(is_wanted) || !is_below {
-            let got = json!({"test": test, "cause": cause, "gate": gate});
+        if !got.iter().all(is_wanted) || !sentences.iter().all(is_said) || !is_below {
+            let got = json!({"test": test, "cause": cause, "gate": gate, "stable": answer["stable"]});
             return Err(format!("{}\nwanted {want}\ngot {got}", entry["why"]).into());
         }
         statuses.push(test["status"].clone());

@@ -21,15 +21,16 @@ pub(super) fn last_complete(history: &History, (number, merge_base): (i32, Optio
     complete.take(LAST_RUNS).map(|(index, _)| index).collect()
 }
 
-/// The runs of the stable branch on the run's variant that started before it, the newest first, with their indexes. If any
-/// run of the stable branch tested the merge base, they are those of the merge base and those that started before.
+/// The runs of the stable branch on the run's variant that started before it, the newest revision first, with their indexes.
+/// If any run of the stable branch tested the merge base, they are those of the merge base and of revisions before.
 pub(super) fn stable_before<'a>(
     history: &'a History,
     run: &RunObservations,
     stable: StableBranch<'_>,
     merge_base: Option<&str>,
 ) -> Vec<(usize, &'a RunObservations)> {
-    let order = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
+    let order = history.revision_order();
+    let started = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
     let is_stable = |observed: &RunObservations| stable.is(observed.run.branch.as_deref());
     let merge_base = merge_base.filter(|_| !is_stable(run));
     let is_of_base = |observed: &RunObservations| {
@@ -38,20 +39,21 @@ pub(super) fn stable_before<'a>(
             .zip(revision)
             .is_some_and(|(base, revision)| is_same_revision(base, revision))
     };
-    let runs = history.runs.iter();
-    let of_base = runs.filter(|observed| is_stable(observed) && is_of_base(observed));
-    let base_began = of_base.map(order).min();
+    let runs = history.runs.iter().zip(&order);
+    let of_base = runs.filter(|(observed, _)| is_stable(observed) && is_of_base(observed));
+    let base = of_base.map(|(_, order)| *order).min();
     let mut before: Vec<(usize, &RunObservations)> = history
         .runs
         .iter()
         .enumerate()
-        .filter(|(_, other)| {
+        .filter(|(index, other)| {
             is_stable(other)
                 && other.run.variant == run.run.variant
-                && order(other) < order(run)
-                && base_began.is_none_or(|began| order(other) < began || is_of_base(other))
+                && started(other) < started(run)
+                && base
+                    .is_none_or(|base| is_of_base(other) || order.get(*index).is_some_and(|own| *own < base))
         })
         .collect();
-    before.sort_unstable_by_key(|(_, observed)| std::cmp::Reverse(order(observed)));
+    before.sort_by_key(|(index, _)| std::cmp::Reverse(order.get(*index)));
     before
 }

@@ -446,6 +446,46 @@ fn two_hundred_hostile_names_leave_no_markup() {
 }
 
 #[test]
+fn a_test_that_failed_in_two_suites_is_one_test() {
+    let in_suite = |suite: &str, mine, action| CommitFailure {
+        suite: Some(suite.to_owned()),
+        ..failure("pays", mine, action)
+    };
+    let failures = vec![
+        in_suite("linux", 0.45, Action::Rerun),
+        in_suite("windows", 0.01, Action::Pass),
+    ];
+    let failed = |suite| CommitRun {
+        counts: Counts {
+            failed: 1,
+            ..Counts::default()
+        },
+        ..run(suite, RunStatus::Failed, None)
+    };
+    let runs = vec![failed("linux"), failed("windows")];
+    let comment = compose(
+        &results("", failures, gate(0.45, Action::Rerun, 1), runs),
+        &FailedError::default(),
+    );
+    assert_eq!(
+        comment.headline,
+        "1 test failed (on 2 variants) on de104964; this change may have broken some (45 %): run it again"
+    );
+    assert!(
+        comment.markdown.contains(" in suite `linux`\n"),
+        "{}",
+        comment.markdown
+    );
+    assert!(
+        comment
+            .markdown
+            .contains("\nFailed, most probably not by this change: `pays` in suite `windows`.\n"),
+        "{}",
+        comment.markdown
+    );
+}
+
+#[test]
 fn a_comment_names_the_error_its_place_and_its_page() {
     let error = FailedError {
         line: Some("expected 3, got 4".to_owned()),

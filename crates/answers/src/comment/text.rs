@@ -107,7 +107,7 @@ impl Text<'_> {
 
     fn headline(&self) -> String {
         let results = self.results;
-        let failed = count(results.counts.failed, "test failed", "tests failed");
+        let failed = self.failed();
         let revision = self.revision();
         let short = revision.get(..8).unwrap_or(&revision);
         let percent = (results.gate.mine * 100.0).round();
@@ -141,6 +141,20 @@ impl Text<'_> {
         }
     }
 
+    /// The number of failed tests. A test that failed in several suites is one.
+    fn failed(&self) -> String {
+        let results = self.results;
+        let all = results.counts.failed.max(1);
+        let tests = results.gate.by_cause.tests().clamp(1, all);
+        let words = count(tests, "test failed", "tests failed");
+        let suites = results.runs.iter().filter(|run| run.counts.failed > 0).count();
+        match (all, tests) {
+            (all, tests) if all == tests => words,
+            (_, 1) => format!("{words} (on {suites} variants)"),
+            (all, _) => format!("{words} ({all} times on {suites} variants)"),
+        }
+    }
+
     fn markdown(&self, first_line: &str) -> String {
         let mark = match (self.is_clean(), self.results.gate.action) {
             (true, _) => "✅ ",
@@ -166,6 +180,13 @@ impl Text<'_> {
         text + &end
     }
 
+    /// The suite of a failure, if the commit has several.
+    fn in_suite(&self, described: &Described<'_>) -> String {
+        let suite = described.failure.suite.as_deref();
+        let suite = suite.filter(|_| self.results.runs.len() > 1);
+        suite.map_or_else(String::new, |suite| format!(" in suite {}", code(suite)))
+    }
+
     /// A failure with its error and a link.
     fn entry(&self, described: &Described<'_>) -> String {
         let failure = &described.failure.failure;
@@ -182,14 +203,7 @@ impl Text<'_> {
             None => name,
         };
         let mut entry = format!("\n- {linked}");
-        if let Some(suite) = described
-            .failure
-            .suite
-            .as_deref()
-            .filter(|_| self.results.runs.len() > 1)
-        {
-            let _ = write!(entry, " in suite {}", code(suite));
-        }
+        entry += &self.in_suite(described);
         let _ = write!(entry, "\n  {}", code(&failure.explanation));
         if let Some(line) = described.error.line.as_deref().or(failure.title.as_deref()) {
             let _ = write!(entry, "\n  {}", code(line));
@@ -277,7 +291,10 @@ impl Text<'_> {
             .failures
             .iter()
             .filter(|described| described.has_failed() && !described.is_suspect());
-        let names = named(others.map(|described| code(&described.failure.failure.test_name)))?;
+        let names = named(others.map(|described| {
+            let name = code(&described.failure.failure.test_name);
+            format!("{name}{}", self.in_suite(described))
+        }))?;
         Some(format!("Failed, most probably not by this change: {names}."))
     }
 

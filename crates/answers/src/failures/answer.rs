@@ -156,10 +156,8 @@ impl Breakage {
         if !failure.facts.on_stable || failure.recovered {
             return None;
         }
-        let order = |index: usize| {
-            let run = history.runs.get(index).map(|observed| &observed.run);
-            run.map(|run| (run.started_at, run.number))
-        };
+        let order = history.revision_order();
+        let order = |index: usize| order.get(index);
         let mut before: Vec<usize> = (0..history.runs.len())
             .filter(|index| order(*index) < order(failure.run_index))
             .filter(|index| {

@@ -52,6 +52,11 @@ pub struct ByCause {
 }
 
 impl ByCause {
+    /// The number of failed tests.
+    pub fn tests(&self) -> u32 {
+        self.counts().iter().map(|(_, tests)| tests).sum()
+    }
+
     /// The numbers with their causes: this branch's first.
     pub const fn counts(&self) -> [(Cause, u32); 6] {
         [
@@ -77,8 +82,8 @@ impl ByCause {
     }
 }
 
-/// The gate of one run. A test that failed in several variants counts once, with the highest probability that the
-/// branch broke it. Failures of a mass failure have one cause, so they count once too.
+/// The gate of a run, or of the runs of a commit. A test that failed in several variants counts once, with the highest
+/// probability that the branch broke it. Failures of mass failures have one cause, so they count once too.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let worst = worst_of_tests(causes);
     let mut by_cause = ByCause::default();
@@ -115,21 +120,15 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// The actions for the failures of each of these runs.
-    pub fn of<'a>(runs: impl IntoIterator<Item: IntoIterator<Item = &'a FailureCause>>) -> Self {
-        let runs = runs.into_iter().map(|causes| {
-            let worst = worst_of_tests(causes);
-            worst.values().map(mine_of).collect::<Vec<(f64, bool)>>()
-        });
-        let runs: Vec<Vec<(f64, bool)>> = runs.collect();
-        let mut mines: Vec<f64> = runs.iter().flatten().map(|(mine, _)| *mine).collect();
+    /// The actions for these failures.
+    pub fn of<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Self {
+        let causes: Vec<&FailureCause> = causes.into_iter().collect();
+        let mine = |failure: &&FailureCause| failure.probabilities.mine();
+        let mut mines: Vec<f64> = causes.iter().map(mine).collect();
         mines.sort_unstable_by(f64::total_cmp);
         let any = |most: f64| {
-            let of_run = |run: &Vec<(f64, bool)>| {
-                let counted = run.iter().copied().filter(|(mine, _)| *mine <= most);
-                1.0 - any_mine(counted).clamp(0.0, 1.0)
-            };
-            1.0 - runs.iter().map(of_run).product::<f64>()
+            let counted = causes.iter().copied().filter(|failure| mine(failure) <= most);
+            any_mine(worst_of_tests(counted).values().map(mine_of))
         };
         let from = |least: f64| {
             let place = mines.partition_point(|mine| any(*mine) < least);
@@ -188,21 +187,6 @@ impl Gate {
             by_cause,
         }
     }
-}
-
-/// The combined gate of several runs of one commit, one for each suite.
-pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
-    let mut by_cause = ByCause::default();
-    let mut not_mine = 1.0;
-    let mut is_incomplete = false;
-    for gate in gates {
-        not_mine *= 1.0 - gate.mine;
-        is_incomplete |= gate.only_lacks_results();
-        for (cause, tests) in gate.by_cause.counts() {
-            by_cause.add(cause, tests);
-        }
-    }
-    Gate::of(1.0 - not_mine, by_cause).of_incomplete(is_incomplete)
 }
 
 /// The action for this probability of a breakage by the branch.

@@ -15,7 +15,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use super::{
-    Actions, ExplainedFailure, Gate, combined, gate,
+    Actions, ExplainedFailure, Gate, gate,
     judged::{JudgedFailure, UnpagedFailures, listed_before},
 };
 use crate::numbers::count;
@@ -25,7 +25,7 @@ use crate::numbers::count;
 pub struct JoinedFailures {
     /// The runs that exist, in the order of the request.
     pub runs: Vec<JoinedRun>,
-    /// The combined gate.
+    /// The gate of all runs.
     pub gate: Gate,
     /// The number of tests that failed or recovered in a run. A test of two runs counts twice.
     pub total: u64,
@@ -104,13 +104,15 @@ pub fn joined_failures(
         });
         let page = Page::of_size(page.0, page.1, count(listed.len()));
         let on_page: Vec<(usize, &JudgedFailure)> = page.part(listed).collect();
-        let actions = Actions::of(explained.iter().map(|(_, failures)| failures.causes()));
+        let causes = || explained.iter().flat_map(|(_, failures)| failures.causes());
+        let actions = Actions::of(causes());
+        let is_incomplete = explained.iter().any(|(run, _)| run.incomplete.is_some());
         let mut failures = entries(snapshot, &explained, &on_page)?;
         for (_, failure) in &mut failures {
             failure.action = actions.of_failure(failure.mine);
         }
         Ok(JoinedFailures {
-            gate: combined(joined_runs.iter().map(|run| run.gate)),
+            gate: gate(causes()).of_incomplete(is_incomplete),
             runs: joined_runs,
             total: count(total),
             page,

@@ -207,7 +207,7 @@ impl JudgedFailures {
         finals: Vec<(FinalStatus, TestName)>,
         errors: WindowErrors,
     ) -> Self {
-        let actions = Actions::of([&causes]);
+        let actions = Actions::of(&causes);
         let failures = causes.into_iter().zip(finals);
         let mut failures: Vec<JudgedFailure> = failures
             .map(|(cause, (final_status, name))| JudgedFailure::new(history, cause, final_status, name))

@@ -165,7 +165,7 @@ impl<'r> Overlay<'r> {
         let failed_here =
             |test: &TestOrdinal| tests.get(test).is_some_and(|(_, own)| own.failed_attempts > 0);
         causes.retain(|cause| failed_here(&cause.test) && cause.run_index == self.index);
-        let (gate, actions) = (gate(&causes), Actions::of([&causes]));
+        let (gate, actions) = (gate(&causes), Actions::of(&causes));
         causes.sort_by(|left, right| {
             let name = |cause: &FailureCause| tests.get(&cause.test).map(|(test, _)| &test.test);
             listed_before(left, right).then_with(|| name(left).cmp(&name(right)))

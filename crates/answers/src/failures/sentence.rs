@@ -94,10 +94,27 @@ impl CauseSentences<'_> {
         }
     }
 
+    /// For example ` (windows)`, the variant of a run.
+    fn on_variant(&self, run: Option<usize>) -> String {
+        self.run(run).map_or_else(String::new, |run| match &*run.variant {
+            "" => " (the default variant)".to_owned(),
+            variant => format!(" ({variant})"),
+        })
+    }
+
     fn this_change(&self) -> String {
         let facts = self.facts;
+        if let Some(calendar) = facts.calendar.as_ref().filter(|calendar| !calendar.explains) {
+            return format!(
+                "Failed on this revision at a time at which it passed before: {}",
+                uncapitalized(&calendar.sentence)
+            );
+        }
         let before = if facts.on_stable { " before" } else { "" };
-        let stable = self.on_stable();
+        let mut stable = self.on_stable();
+        if facts.stable_variant {
+            stable += &self.on_variant(Some(self.failure.run_index));
+        }
         let passed = facts.stable_runs - facts.stable_failed;
         let stable_runs = match (facts.stable_runs, facts.stable_failed) {
             (0, _) => match self.elsewhere.in_words() {
@@ -225,6 +242,9 @@ impl CauseSentences<'_> {
             return sentence;
         }
         let facts = self.facts;
+        if let Some(calendar) = facts.calendar.as_ref().filter(|calendar| calendar.explains) {
+            return calendar.sentence.clone();
+        }
         let mut sentence = if self.failure.recovered {
             "Passed on retry in this run".to_owned()
         } else if let Some(run) = self.run(facts.passed_on_revision) {
@@ -249,8 +269,10 @@ impl CauseSentences<'_> {
         sentence.push_str(if sentence.is_empty() { "Failed" } else { "; failed" });
         let others = if facts.good_runs == 1 { "run" } else { "runs" };
         let counted = format!(
-            " in {} of {} {others} on good code",
-            facts.good_failed, facts.good_runs
+            " in {} of {} {others} on good code{}",
+            facts.good_failed,
+            facts.good_runs,
+            self.on_variant(facts.good_variant)
         );
         sentence.push_str(&counted);
         if facts.recognisable {

@@ -310,7 +310,9 @@ impl From<Failure> for JudgedFailure {
     fn from(failure: Failure) -> Self {
         let cause = failure.cause.parse().unwrap_or(Cause::Unclear);
         let verdict = failure.verdict.map(|verdict| verdict.status);
-        let is_broken = verdict.as_deref() == Some("broken");
+        // A test that is broken on another variant of the stable branch is not broken here.
+        let passes_on_stable = failure.stable.last_status.as_deref() == Some("passed");
+        let is_broken = verdict.as_deref() == Some("broken") && !passes_on_stable;
         // A flaky test that fails now is not broken, such as one that fails on every weekend.
         let is_flaky = verdict.as_deref() == Some("flaky");
         let fails_on_stable = failure.stable.last_status.as_deref() == Some("failed");

@@ -155,7 +155,7 @@ impl Collector {
         }
         let actions: BTreeMap<i32, Actions> = by_run
             .iter()
-            .map(|((_, number), causes)| (*number, Actions::of([causes.iter().copied()])))
+            .map(|((_, number), causes)| (*number, Actions::of(causes.iter().copied())))
             .collect();
         for failure in causes {
             let Some(observed) = history.runs.get(failure.run_index) else {

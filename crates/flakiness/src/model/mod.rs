@@ -8,6 +8,7 @@
 
 pub(crate) mod always_passing;
 pub(crate) mod background;
+pub(crate) mod calendar;
 pub(crate) mod causes;
 pub(crate) mod chain_state;
 pub(crate) mod crowd;
@@ -389,12 +390,12 @@ pub(crate) struct Likelihood {
 impl Likelihood {
     /// The likelihood of an outcome in a run with this background.
     pub(crate) fn of(outcome: Outcome, beta: f64) -> Self {
-        Self::with_backgrounds(outcome, &[beta; GRID])
+        Self::with_rates(outcome, &RATES, &[beta; GRID])
     }
 
-    /// The likelihood of an outcome in a run with a background for each rate.
-    pub(crate) fn with_backgrounds(outcome: Outcome, backgrounds: &PerRate) -> Self {
-        let first_fails: PerRate = from_fn(|k| 1.0 - (1.0 - RATES[k]) * (1.0 - backgrounds[k]));
+    /// The likelihood of an outcome with these flake rates, each in a run with its background.
+    pub(crate) fn with_rates(outcome: Outcome, rates: &PerRate, backgrounds: &PerRate) -> Self {
+        let first_fails: PerRate = from_fn(|k| 1.0 - (1.0 - rates[k]) * (1.0 - backgrounds[k]));
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
         let good = match outcome {
             Outcome::Passed => first_fails.map(|fails| 1.0 - fails),

@@ -223,6 +223,21 @@ impl<'h> Timeline<'h> {
         Some((before, own, after))
     }
 
+    /// Whether a position is on the stable chain of its variant.
+    pub(crate) fn is_on_stable_chain(&self, position: usize) -> bool {
+        let entry = self.entries.get(position);
+        let chain = entry.and_then(|entry| self.chains.get(entry.chain));
+        chain.is_some_and(|chain| chain.stable)
+    }
+
+    /// ` on main`, or empty if no run names its branch.
+    pub(crate) fn on_stable_branch(&self) -> String {
+        match self.stable_branch.any_branch_named {
+            true => format!(" on {}", self.stable_branch.name),
+            false => String::new(),
+        }
+    }
+
     /// The newest run that does not count yet and in which the test failed.
     pub(crate) fn unsettled_failure(&self, test: TestOrdinal) -> Option<&'h RunFacts> {
         let failed = self.unsettled.iter().filter(|observed| observed.failed(test));

@@ -12,14 +12,11 @@ use crate::{
     config::{
         BROKEN, EPISODIC_SCORE, EXCESS_FLIPS, NAMED_RUNS, STREAK, UNRELATED_BRANCHES, VARIANT_FAILURES,
     },
+    model::calendar::{Calendar, OCCURRENCES},
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        calendar::{Calendar, OCCURRENCES},
-        chain_counts::FailingEnd,
-        explanation,
-        run_counts::FailuresInRun,
-        status::FailedTest,
+        chain_counts::FailingEnd, explanation, run_counts::FailuresInRun, status::FailedTest,
         test_counts::CountedResult,
     },
 };

@@ -7,14 +7,14 @@ use assay_domain::{
 
 use crate::{
     config::ENOUGH_RUNS,
-    model::project_rates::branches_usually_break,
+    model::{calendar::Calendar, project_rates::branches_usually_break},
     participation::Presence,
-    verdict::{
-        calendar::Calendar,
-        status::FailedTest,
-        streak::{self, on_stable_branch},
-    },
+    timeline::Chain,
+    verdict::{status::FailedTest, streak},
 };
+
+/// The failures on the stable branch from which on it names their only variant.
+const VARIANT_FAILURES_ON_STABLE: usize = 2;
 
 /// The sentence of a failing test's verdict.
 pub(crate) fn of(failed_test: &FailedTest<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
@@ -51,7 +51,7 @@ fn sentence_of_verdict(
         }
         (VerdictStatus::Healthy, Some(Signal::FailingOffStable), _) if now.is_none() => {
             let branch = uncapitalized(&sentence(failed_test, Signal::FailingOffStable));
-            let stable = on_stable_branch(failed_test.test_counts.timeline);
+            let stable = failed_test.test_counts.timeline.on_stable_branch();
             return if failed_test.test_counts.column.presence.on_stable_chain {
                 format!("Passes{stable}; {branch}")
             } else {
@@ -92,20 +92,33 @@ fn sentence_of_verdict(
     }
 }
 
-/// The variant on which all failures of a flaky test are, if it has several.
+/// The variant on which all failures of a flaky test are, or all on the stable branch, if it has several.
 fn one_variant(failed_test: &FailedTest<'_, '_>) -> String {
-    let (failures, variants) = (
-        failed_test.findings.chain_counts.failing_variants,
+    let (timeline, variants) = (
+        failed_test.test_counts.timeline,
         failed_test.test_counts.column.variants,
     );
-    if failures != 1 || variants < 2 {
+    let place = if failed_test.findings.chain_counts.failing_variants == 1 {
+        failing_chains(failed_test)
+            .next()
+            .map(|chain| ("".to_owned(), chain))
+    } else {
+        // What a branch failed elsewhere may be its own breakage.
+        let on_stable: Vec<_> = failing_chains(failed_test).filter(|chain| chain.stable).collect();
+        let first = on_stable
+            .first()
+            .filter(|_| on_stable.len() >= VARIANT_FAILURES_ON_STABLE);
+        let only = first.filter(|first| on_stable.iter().all(|chain| chain.lane == first.lane));
+        only.map(|chain| (timeline.on_stable_branch(), *chain))
+    };
+    let Some((place, chain)) = place.filter(|_| variants > 1) else {
         return String::new();
-    }
+    };
     let others = match variants - 1 {
         1 => "the other variant".to_owned(),
         others => format!("{others} other variants"),
     };
-    format!("; on {} only, not on {others}", failing_variant(failed_test))
+    format!(";{place} on {} only, not on {others}", named(chain))
 }
 
 /// The sentence of a test without a failed attempt.
@@ -199,7 +212,9 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
         Signal::VariantSpecific => format!(
             "All {} failures are on {}, one of {} variants",
             chain_counts.failures,
-            failing_variant(failed_test),
+            failing_chains(failed_test)
+                .next()
+                .map_or("the default variant", named),
             failed_test.test_counts.column.variants
         ),
         Signal::UnrelatedBranches => format!(
@@ -225,7 +240,7 @@ fn episodes(failed_test: &FailedTest<'_, '_>) -> String {
     let branch = if chain_counts.episodes_off_stable {
         String::new()
     } else {
-        on_stable_branch(failed_test.test_counts.timeline)
+        failed_test.test_counts.timeline.on_stable_branch()
     };
     match chain_counts.episodes {
         1 if failed_test.findings.runs.failing == 1 => {
@@ -312,15 +327,19 @@ fn isolated(failed_test: &FailedTest<'_, '_>) -> String {
     }
 }
 
-fn failing_variant<'h>(failed_test: &FailedTest<'_, 'h>) -> &'h str {
+/// The chains of the failures that count.
+fn failing_chains<'a, 'h>(failed_test: &'a FailedTest<'_, 'h>) -> impl Iterator<Item = &'a Chain<'h>> {
     let failures = failed_test.test_counts.failures.iter();
-    let mut considered = failures.filter_map(|failure| failed_test.test_counts.considered(failure.position));
-    considered
-        .next()
-        .and_then(|failure| failed_test.test_counts.timeline.chains.get(failure.entry.chain))
-        .map(|chain| chain.variant)
-        .filter(|variant| !variant.is_empty())
-        .unwrap_or("the default variant")
+    let considered = failures.filter_map(|failure| failed_test.test_counts.considered(failure.position));
+    considered.filter_map(|failure| failed_test.test_counts.timeline.chains.get(failure.entry.chain))
+}
+
+/// The variant of a chain.
+fn named<'h>(chain: &Chain<'h>) -> &'h str {
+    match chain.variant {
+        "" => "the default variant",
+        variant => variant,
+    }
 }
 
 fn uncapitalized(sentence: &str) -> String {

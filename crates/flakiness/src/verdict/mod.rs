@@ -1,6 +1,5 @@
 //! From a test's results and the model's probabilities to a verdict with its evidence.
 
-pub(crate) mod calendar;
 pub(crate) mod chain_counts;
 pub(crate) mod evidence;
 pub(crate) mod explanation;

@@ -6,9 +6,10 @@ use assay_domain::{
 };
 
 use crate::{
+    model::calendar::Calendar,
     numbers::share,
     participation::Presence,
-    verdict::{calendar::Calendar, explanation, findings::Findings, signals, test_counts::TestCounts},
+    verdict::{explanation, findings::Findings, signals, test_counts::TestCounts},
 };
 
 /// A failing test with all its counts.

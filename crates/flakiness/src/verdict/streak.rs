@@ -29,7 +29,7 @@ pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> Str
 pub(crate) fn not_run_since(test_counts: TestCounts<'_, '_>, last: usize) -> String {
     let timeline = test_counts.timeline;
     let run = number(timeline, Some(last));
-    format!("not run{} since run {run}", on_stable_branch(timeline))
+    format!("not run{} since run {run}", timeline.on_stable_branch())
 }
 
 fn sentence_of_streak(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> String {
@@ -136,7 +136,7 @@ fn streak_sentence(runs: u32, place: &str, since: i32) -> String {
 fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
     let chain = timeline.chains.get(end.chain);
     let branch = match chain.and_then(|chain| chain.branch) {
-        _ if end.stable => on_stable_branch(timeline),
+        _ if end.stable => timeline.on_stable_branch(),
         Some(branch) => format!(" on {branch}"),
         None => " off the stable branch".to_owned(),
     };
@@ -144,15 +144,6 @@ fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
     match variant.filter(|variant| timeline.lanes.len() > 1 && !variant.is_empty()) {
         Some(variant) => format!("{branch} ({variant})"),
         None => branch,
-    }
-}
-
-/// ` on main`, or empty if no run names its branch.
-pub(crate) fn on_stable_branch(timeline: &Timeline<'_>) -> String {
-    if timeline.stable_branch.any_branch_named {
-        format!(" on {}", timeline.stable_branch.name)
-    } else {
-        String::new()
     }
 }
 

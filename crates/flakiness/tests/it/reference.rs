@@ -935,7 +935,7 @@ fn judge(
     let is_flaky = (incidents >= 1 && score >= 0.4) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
-    let status = if failed_ever && is_by_calendar(of_calendar, test) {
+    let status = if failed_ever && calendar(of_calendar, test).is_some() {
         "flaky"
     } else if is_broken {
         "broken"
@@ -977,10 +977,21 @@ fn judge(
 /// A variant and a branch.
 pub(crate) type Chain = (String, Option<String>);
 
-/// Whether the test fails in most hours of some days of the calendar, or of a time of the day, on three days or more, and
-/// at no other time, which is unlikely by chance.
-fn is_by_calendar(rows: &[Row], test: u32) -> bool {
-    let counted = rows.iter().filter(|row| row.counts(test));
+/// The hours in which the test fails by the calendar, and its rate there: on all branches, else on the stable one alone if
+/// others failed it, too.
+pub(crate) fn calendar(rows: &[Row], test: u32) -> Option<(BTreeSet<i64>, f64)> {
+    let is_stable = |row: &Row| chain_of(rows, row).1.as_deref() == Some("main");
+    let failed = |row: &Row| row.results.get(&test).is_some_and(|(letter, _)| *letter != 'P');
+    period(rows, test, |_| true).or_else(|| {
+        let others_failed = rows.iter().any(|row| failed(row) && !is_stable(row));
+        others_failed.then(|| period(rows, test, is_stable)).flatten()
+    })
+}
+
+/// The hours of the days of the calendar, or of a time of the day, in most of which the test fails, on three days or more,
+/// and at no other time, which is unlikely by chance; and its rate there.
+fn period(rows: &[Row], test: u32, is_read: impl Fn(&Row) -> bool) -> Option<(BTreeSet<i64>, f64)> {
+    let counted = rows.iter().filter(|row| row.counts(test) && is_read(row));
     let hours = |failed: bool| -> BTreeSet<i64> {
         let rows = counted.clone().filter(|row| {
             let letter = row.results.get(&test).map(|(letter, _)| *letter);
@@ -991,7 +1002,7 @@ fn is_by_calendar(rows: &[Row], test: u32) -> bool {
     let days =
         |hours: &BTreeSet<i64>| -> BTreeSet<i64> { hours.iter().map(|hour| hour.div_euclid(24)).collect() };
     let (all, failed) = (hours(false), hours(true));
-    let Some(first) = failed.first() else { return false };
+    let first = failed.first()?;
     // All of the failed ones, drawn from all, are among given ones.
     let chance = |failed: usize, given: usize, all: usize| -> f64 {
         (0..failed)
@@ -1000,7 +1011,7 @@ fn is_by_calendar(rows: &[Row], test: u32) -> bool {
     };
     let failed_days = days(&failed);
     if failed_days.len() < 3 {
-        return false;
+        return None;
     }
     let weekday = |hour: &i64| (hour.div_euclid(24) + 4).rem_euclid(7);
     // The date, as text: 2026-01-31.
@@ -1036,15 +1047,20 @@ fn is_by_calendar(rows: &[Row], test: u32) -> bool {
             false,
         ),
     ];
-    periods.iter().any(|(is_in, level, of_days)| {
+    let found = periods.iter().filter_map(|(is_in, level, of_days)| {
         let given: BTreeSet<i64> = all.iter().copied().filter(|hour| is_in(hour)).collect();
         let by_hours = chance(failed.len(), given.len(), all.len());
         let by_days = chance(failed_days.len(), days(&given).len(), days(&all).len());
-        failed.iter().all(is_in)
+        let decides = failed.iter().all(is_in)
             && by_hours < *level
             && (!of_days || by_days < *level)
-            && 2 * failed.len() >= given.len()
-    })
+            && 2 * failed.len() >= given.len();
+        let rate = (failed.len() as f64 + 0.5) / (given.len() as f64 + 1.0);
+        decides.then_some((by_hours / level, is_in, rate))
+    });
+    let (_, is_in, rate) = found.min_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    let hours = rows.iter().map(|row| row.at.div_euclid(3_600_000));
+    Some((hours.filter(|hour| is_in(hour)).collect(), rate))
 }
 
 /// Whether the rows of a chain after the last result of a test show that it left its suite.

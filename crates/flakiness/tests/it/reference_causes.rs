@@ -14,7 +14,9 @@ use proptest::prelude::*;
 
 use crate::{
     history,
-    reference::{Row, THETA, chain_of, is_same_crowd, next_of_crowd, of_branches, rows, stable_chains},
+    reference::{
+        Row, THETA, calendar, chain_of, is_same_crowd, next_of_crowd, of_branches, rows, stable_chains,
+    },
 };
 
 use self::{
@@ -42,6 +44,8 @@ struct RowOfTest<'r> {
     branch: Option<String>,
     test: u32,
     chi: f64,
+    /// The rate at which the calendar fails the test at this time.
+    calendar: f64,
     witnesses: Witnesses,
 }
 
@@ -59,6 +63,7 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
     let before: Vec<usize> = {
         let mut before: Vec<usize> = (0..order.len())
             .filter(|i| (rows[order[*i]].at, *i) < (rows[order[index]].at, index))
+            .filter(|i| rows[order[*i]].variant == rows[order[index]].variant)
             .collect();
         before.sort_by_key(|i| (rows[order[*i]].at, *i));
         before
@@ -75,13 +80,29 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
     }
     let (earlier, since) = before.split_at(last_pass.map_or(0, |place| place + 1));
     let text_of = |i: usize| text(rows[order[i]].number, test);
-    let branches: BTreeSet<Option<String>> = since
-        .iter()
+    let agree = |one: usize, other: usize| {
+        let both = (text_of(one), text_of(other));
+        !matches!(both, (Some(one), Some(other)) if one != other)
+    };
+    let is_main = |i: usize| branch(i).as_deref() == Some("main");
+    // A branch that inherited the failure of the stable one did not begin to fail.
+    let began = |place: usize| {
+        let here = since[place];
+        is_main(here) || !since[..place].iter().any(|i| is_main(*i) && agree(*i, here))
+    };
+    let by_calendar = calendar(rows, test);
+    let is_explained = |i: usize| {
+        let hour = rows[order[i]].at.div_euclid(3_600_000);
+        by_calendar
+            .as_ref()
+            .is_some_and(|(hours, _)| hours.contains(&hour))
+    };
+    let branches: BTreeSet<Option<String>> = (0..since.len())
+        .filter(|place| began(*place))
+        .map(|place| &since[place])
+        .filter(|i| !is_explained(**i))
         .filter(|i| rows[order[index]].at - rows[order[**i]].at <= 2 * 86_400_000)
-        .filter(|i| {
-            let both = (text_of(**i), text_of(index));
-            !matches!(both, (Some(one), Some(other)) if one != other)
-        })
+        .filter(|i| agree(**i, index))
         .map(|i| branch(*i))
         .filter(|other| *other != branch(index))
         .collect();
@@ -119,6 +140,11 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
         });
         if near { 0.5 } else { 1.0 }
     };
+    let by_calendar = calendar(rows, test);
+    let rate_at = |at: i64| match &by_calendar {
+        Some((hours, rate)) if hours.contains(&at.div_euclid(3_600_000)) => *rate,
+        _ => 0.0,
+    };
     let results: Vec<RowOfTest<'_>> = order
         .iter()
         .map(|i| {
@@ -129,6 +155,7 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
                 branch,
                 test,
                 chi: chi(&rows[*i]),
+                calendar: rate_at(rows[*i].at),
                 witnesses: Witnesses::default(),
             }
         })
@@ -150,20 +177,54 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
     } else {
         broken_alone
     };
-    let passes: Vec<(f64, Vec<Six>)> = THETA
-        .iter()
-        .take(10)
-        .map(|theta| one_rate(&results, *theta, other, learned))
-        .collect();
+    // The rates hold on all variants, or on one of the two with the most failures, while the test is reliable elsewhere.
+    let mut failures: BTreeMap<&String, usize> = BTreeMap::new();
+    for result in &results {
+        *failures.entry(&result.variant).or_default() += usize::from(result.row.results[&test].0 != 'P');
+    }
+    let variants = failures.len() as f64;
+    let mut most: Vec<(&String, usize)> = failures.into_iter().filter(|(_, failed)| *failed > 0).collect();
+    most.sort_by_key(|(_, failed)| std::cmp::Reverse(*failed));
+    let one_variant = most.iter().take(2).map(|(variant, _)| Some(*variant));
+    let hypotheses: Vec<Option<&String>> = match variants > 1.0 {
+        true => [None].into_iter().chain(one_variant).collect(),
+        false => vec![None],
+    };
+    let usual = |k: usize| match learned {
+        Some(learned) => learned.rates[k],
+        None if k == 0 => 0.94,
+        None => 0.06 / 9.0,
+    };
+    let mut passes: Vec<(f64, (f64, Vec<Six>))> = Vec::new();
+    for only in hypotheses {
+        for (k, theta) in THETA.iter().enumerate().take(10) {
+            let share = match only {
+                Some(_) if k == 0 => continue,
+                Some(_) => 0.3 / variants,
+                None if k > 0 && variants > 1.0 => 0.7,
+                None => 1.0,
+            };
+            let pass = one_rate(&results, *theta, only, other, learned);
+            passes.push((usual(k) * share, pass));
+        }
+    }
     let top = passes
         .iter()
-        .map(|(log, _)| *log)
+        .map(|(_, (log, _))| *log)
         .fold(f64::NEG_INFINITY, f64::max);
-    let usual = |k: usize| if k == 0 { 0.94 } else { 0.06 / 9.0 };
-    let weight = |k: usize| learned.map_or(usual(k), |learned| learned.rates[k]) * (passes[k].0 - top).exp();
-    let total: f64 = (0..10).map(weight).sum();
+    let weights: Vec<f64> = passes
+        .iter()
+        .map(|(prior, (log, _))| prior * (log - top).exp())
+        .collect();
+    let total: f64 = weights.iter().sum();
     let mixed = (0..results.len())
-        .map(|i| std::array::from_fn(|part| (0..10).map(|k| weight(k) / total * passes[k].1[i][part]).sum()))
+        .map(|i| {
+            let each = weights.iter().zip(&passes);
+            let each = each.map(|(weight, (_, (_, parts)))| parts[i].map(|part| weight / total * part));
+            each.fold([0.0; 6], |sum, parts| {
+                std::array::from_fn(|part| sum[part] + parts[part])
+            })
+        })
         .collect();
     (mixed, order, alone)
 }

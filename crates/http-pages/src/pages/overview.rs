@@ -9,7 +9,7 @@ use assay_answers::{
 };
 use assay_domain::{
     id::ProjectId,
-    observation::History,
+    observation::{History, RunFacts},
     outcomes::Outcome as Bar,
     page::PerPage,
     period::{Days, Period},
@@ -89,7 +89,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         p { "Verdicts: " (words::headline(broken.tests, failing.tests, flaky.tests)) "." }
         p.sub {
-            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_commits(id, &runs, &history.stable_branch, view.now))
+            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_commits(id, &runs, (&history.stable_branch, stable.newest(&history)), view.now))
         }
         section.tiles aria-label="Summary" {
             (broken.tile(id, "broken", "their code fails, run after run"))
@@ -237,10 +237,25 @@ impl Group {
 }
 
 /// How the newest commit of the stable branch ended, and which commit is newer.
-fn newest_commits(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
+fn newest_commits(
+    project: ProjectId,
+    newest_first: &[RunRow],
+    (stable, newest_stable): (&str, Option<&RunFacts>),
+    now: Timestamp,
+) -> Markup {
     let all: Vec<&RunRow> = newest_first.iter().collect();
     let is_stable = |run: &&RunRow| run.branch.as_deref() == Some(stable);
-    let on_stable: Vec<&RunRow> = newest_first.iter().filter(is_stable).collect();
+    let is_newest = |run: &&RunRow| {
+        newest_stable.is_none_or(|newest| {
+            run.run_number == newest.number
+                || newest.revision.is_some() && run.revision() == newest.revision.as_deref()
+        })
+    };
+    let on_stable = newest_first
+        .iter()
+        .filter(is_stable)
+        .filter(is_newest)
+        .collect::<Vec<_>>();
     let newer = newest_first.first().filter(|run| !is_stable(run));
     html! {
         @if let Some(newest) = newest_commit(project, &on_stable, now) {

@@ -117,6 +117,27 @@ fn a_judgement_writes_one_edge_for_each_change_on_the_stable_branch() {
 }
 
 #[test]
+fn a_passed_run_of_an_old_commit_repairs_nothing() {
+    let world = world();
+    let of_commit = |key: &str, commit: &str, hours: i64, outcome: &str| {
+        let mut recording = report(key).at(hours * HOUR).test("x", outcome).test("y", "p");
+        recording.context.commit_sha = Some(commit.to_owned());
+        recording
+    };
+    import(&world, &of_commit("old", "01d", 9, "p"), 1);
+    import(&world, &of_commit("new", "4e3", 8, "f"), 2);
+    let broken = edges(&world);
+    assert!(events(&broken).contains(&ChatEvent::RunFailed));
+    import(&world, &of_commit("again", "01d", 7, "p"), 3);
+    assert_eq!(edges(&world), broken);
+    import(&world, &of_commit("fixed", "f1e", 6, "p"), 4);
+    assert_eq!(
+        events(&edges(&world)[broken.len()..]),
+        [ChatEvent::RunRecovered, ChatEvent::TestResolved]
+    );
+}
+
+#[test]
 fn a_flake_budget_is_exceeded_and_met_once() {
     let world = world();
     let set = |budget: Option<FlakeBudget>| {

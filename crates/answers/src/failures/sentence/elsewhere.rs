@@ -1,4 +1,4 @@
-//! The earlier results of a failure's test on other branches.
+//! The earlier results of a failure's test on other branches, on the failure's variant.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,9 @@ impl<'a> Elsewhere<'a> {
             let Some(branch) = run.branch.as_deref() else {
                 continue;
             };
-            let is_elsewhere = branch != &*history.stable_branch && here.branch.as_deref() != Some(branch);
+            let is_elsewhere = branch != &*history.stable_branch
+                && here.branch.as_deref() != Some(branch)
+                && here.variant == run.variant;
             let ran = observed.ran(failure.test);
             if !is_elsewhere || !ran || run.started_at > here.started_at {
                 continue;

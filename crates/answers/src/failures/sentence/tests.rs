@@ -348,18 +348,21 @@ fn a_new_test_that_fails_with_others_is_the_subject_of_its_sentence() {
 #[test]
 fn the_strongest_action_of_the_failures_is_that_of_the_run() {
     let (_, one) = with_new_test(&[("a", true)]);
-    for mines in [
-        &[0.01, 0.02][..],
-        &[0.03, 0.03],
-        &[0.5, 0.5, 0.5, 0.5],
-        &[0.01, 0.95],
-        &[0.04],
+    // The tests of the failures by their numbers: the last two cases are one test on two variants.
+    for (mines, tests, run) in [
+        (&[0.01, 0.02][..], &[0, 1][..], Action::Pass),
+        (&[0.03, 0.03], &[0, 1], Action::Rerun),
+        (&[0.5, 0.5, 0.5, 0.5], &[0, 1, 2, 3], Action::Block),
+        (&[0.01, 0.95], &[0, 1], Action::Block),
+        (&[0.04], &[0], Action::Pass),
+        (&[0.03, 0.03], &[0, 0], Action::Pass),
+        (&[0.95, 0.999], &[0, 0], Action::Block),
     ] {
-        let causes: Vec<FailureCause> = (0..)
-            .zip(mines)
+        let each = tests.iter().zip(mines);
+        let causes: Vec<FailureCause> = each
             .map(|(test, mine)| {
                 let mut cause = one[0].clone();
-                cause.test = test;
+                cause.test = *test;
                 cause.probabilities.this_change = *mine;
                 cause.probabilities.flake = 1.0 - mine;
                 cause.probabilities.environment = 0.0;
@@ -368,16 +371,21 @@ fn the_strongest_action_of_the_failures_is_that_of_the_run() {
                 cause
             })
             .collect();
-        let actions = gate::Actions::of([&causes]);
+        let actions = gate::Actions::of(&causes);
         let order = [Action::Pass, Action::Rerun, Action::Block];
         let place = |action: Action| order.iter().position(|other| *other == action);
         let strongest = mines
             .iter()
             .map(|mine| actions.of_failure(*mine))
             .max_by_key(|action| place(*action));
-        assert_eq!(strongest, Some(gate::gate(&causes).action), "{mines:?}");
+        assert_eq!(
+            (strongest, gate::gate(&causes).action),
+            (Some(run), run),
+            "{mines:?}"
+        );
         for mine in mines {
             let action = actions.of_failure(*mine);
+            assert!(*mine < gate::BLOCKS_FROM || action == Action::Block, "{mines:?}");
             let is_unlikely = gate::whose(*mine, action).starts_with("unlikely");
             assert_eq!(is_unlikely, action == Action::Pass, "{mines:?}");
         }

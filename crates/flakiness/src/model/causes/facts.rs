@@ -9,14 +9,14 @@ use assay_domain::test::TestOrdinal;
 
 use super::{
     links::{ChainFacts, ResultFacts},
-    parts::{CROWD, DRIFT, FLAKE, Parts},
+    parts::{BEFORE, CROWD, DRIFT, FLAKE, Parts},
     sequence::TestResults,
     texts::{ErrorTexts, Share, TextShares, WindowTexts},
     witnesses::Witnesses,
 };
 use crate::{
     config::NAMED_RUNS,
-    model::Outcome,
+    model::{Outcome, calendar::Calendar},
     numbers::count,
     timeline::{Entry, Timeline},
 };
@@ -35,9 +35,11 @@ pub struct CauseFacts {
     pub stable_runs: u32,
     /// Those of them in which it failed finally.
     pub stable_failed: u32,
+    /// Whether these are the runs of the failure's variant, which is one of several.
+    pub stable_variant: bool,
     /// The newest stable runs in which it passed, at most 20.
     pub stable_passes: Vec<usize>,
-    /// Whether its newest stable run failed; none if there is no stable run.
+    /// Whether its newest stable run failed, in the order of revisions; none if there is no stable run.
     pub stable_last_failed: Option<bool>,
     /// The number of failed stable runs at the end.
     pub stable_streak: u32,
@@ -56,6 +58,9 @@ pub struct CauseFacts {
     pub good_failed: u32,
     /// Those of these with the same error.
     pub good_same_error: u32,
+    /// If all failures on good code are of one of several variants, the newest of them: then the runs on good code are those
+    /// of its variant.
+    pub good_variant: Option<usize>,
     /// The newest of the runs on good code that failed, at most 20.
     pub flakes: Vec<usize>,
     /// The first run of the episode around this failure in its chain; none if the failure itself begins it.
@@ -77,10 +82,22 @@ pub struct CauseFacts {
     /// The last earlier result on another branch off the stable one, if it is a failure of the two days before this
     /// failure.
     pub failed_elsewhere: Option<usize>,
+    /// The times at which the test fails by the calendar. The runs on good code and those of the stable branch are then those
+    /// at such times, if the failure is, or those at other times.
+    pub calendar: Option<CalendarFacts>,
     /// Whether the error has a text that can be recognised.
     pub recognisable: bool,
     /// The places where the same error occurred.
     pub same_error: SameError,
+}
+
+/// The times at which a test fails by the calendar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalendarFacts {
+    /// One sentence without a full stop, such as "Failed on 4 of 4 weekend days (UTC) and on none of 9 other days".
+    pub sentence: String,
+    /// Whether the failure is at such a time.
+    pub explains: bool,
 }
 
 /// The failing streaks of all tests on the variants of the stable branch that are known to have lasted or passed again.
@@ -182,6 +199,7 @@ pub(crate) struct TestDiagnosis<'a, 'h> {
     chains: &'a [ChainFacts],
     parts: &'a [Option<Parts>],
     witnesses: &'a [Witnesses],
+    calendar: Option<&'a Calendar>,
     /// All results, in the order of the sequence.
     results: Vec<JudgedResult<'a, 'h>>,
 }
@@ -194,6 +212,9 @@ struct JudgedResult<'a, 'h> {
     run: usize,
     outcome: Outcome,
     entry: &'a Entry<'h>,
+    variant: usize,
+    /// Whether the calendar fails the test at this time.
+    by_calendar: bool,
     /// The text of a failure, if it has one.
     text: Option<u32>,
     /// The probability that a failure is a flake.
@@ -222,6 +243,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
                     run: *timeline.run_of.get(*position)?,
                     outcome: result.outcome,
                     entry,
+                    variant: results.sequence.chains.get(result.chain)?.variant,
+                    by_calendar: result.calendar > 0.0,
                     text: if failed {
                         texts.of(entry.source, test)
                     } else {
@@ -237,6 +260,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             chains: &results.sequence.chains,
             parts,
             witnesses: &results.witnesses,
+            calendar: results.calendar.as_ref(),
             results: each.enumerate().filter_map(judged).collect(),
         }
     }
@@ -391,9 +415,13 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             ..CauseFacts::default()
         };
         let part = |part: usize| self.parts.get(index)?.as_ref()?.get(part).copied();
+        facts.calendar = self.calendar.map(|calendar| CalendarFacts {
+            sentence: calendar.sentence(),
+            explains: failure.by_calendar,
+        });
         facts.in_crowd = part(CROWD) >= part(DRIFT);
         self.count_stable(failure, &mut facts);
-        self.read_stable_end(&mut facts);
+        self.read_stable_end(failure, &mut facts);
         self.count_good(failure, &mut facts);
         self.count_same_error(failure, &mut facts.same_error);
         let episode = self.episode_around(index, failure.chain);
@@ -430,22 +458,40 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             .map(|other| other.entry.source);
         let elsewhere = self.before(index).rev().find(|other| {
             let stable = self.chains.get(other.chain).is_none_or(|chain| chain.stable);
-            !stable && !of_branch(other)
+            !stable && other.variant == failure.variant && !of_branch(other)
         });
         let is_near = |other: &&JudgedResult<'_, '_>| {
             let apart = run.started_at.since_ms(other.entry.observed.run.started_at);
-            other.outcome.failed() && apart.abs() <= NEAR_MS
+            let before = self
+                .parts
+                .get(other.index)
+                .and_then(|parts| parts.as_ref()?.get(BEFORE));
+            let is_inherited = before.is_some_and(|before| *before >= 0.5);
+            other.outcome.failed() && !is_inherited && apart.abs() <= NEAR_MS
         };
         facts.failed_elsewhere = elsewhere.filter(is_near).map(|other| other.entry.source);
         Some(facts)
     }
 
+    /// The results on the stable branch, in the order of revisions: those of the failure's variant, if it has any.
+    fn stable_results(&self, failure: &JudgedResult<'_, '_>) -> Vec<&JudgedResult<'a, 'h>> {
+        let all = || self.results().filter(|other| other.entry.on_stable_branch);
+        let of_variant: Vec<_> = all().filter(|other| other.variant == failure.variant).collect();
+        match of_variant.is_empty() {
+            true => all().collect(),
+            false => of_variant,
+        }
+    }
+
     /// Counts the runs of the stable branch.
     fn count_stable(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
         let mut runs = ByRun::new(self.shared.timeline);
-        for other in self.results().filter(|other| other.entry.on_stable_branch) {
+        let results = self.stable_results(failure);
+        facts.stable_variant = results.iter().all(|other| other.variant == failure.variant)
+            && self.results().any(|other| other.variant != failure.variant);
+        for other in results {
             let is_before = !failure.entry.on_stable_branch || other.index < failure.index;
-            if is_before && other.run != failure.run {
+            if is_before && other.run != failure.run && other.by_calendar == failure.by_calendar {
                 let first = (other.entry.source, false);
                 runs.update(other.run, first, |(_, failed)| *failed |= other.outcome.failed());
             }
@@ -456,25 +502,45 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         facts.stable_passes = passes.take(NAMED_RUNS).map(|(source, _)| *source).collect();
     }
 
-    /// How the newest stable runs ended, in the order of time.
-    fn read_stable_end(&self, facts: &mut CauseFacts) {
-        let mut runs = ByRun::new(self.shared.timeline);
-        for other in self.results().filter(|other| other.entry.on_stable_branch) {
-            runs.update(other.run, false, |failed| *failed |= other.outcome.failed());
+    /// How the newest stable runs ended, in the order of revisions.
+    fn read_stable_end(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
+        let mut runs: Vec<(usize, bool)> = Vec::new();
+        for other in self.stable_results(failure) {
+            let failed = other.outcome.failed();
+            match runs.last_mut() {
+                Some((run, any_failed)) if *run == other.run => *any_failed |= failed,
+                _ => runs.push((other.run, failed)),
+            }
         }
-        facts.stable_last_failed = runs.values().next_back().copied();
-        facts.stable_streak = count(runs.values().rev().take_while(|failed| **failed).count());
+        facts.stable_last_failed = runs.last().map(|(_, failed)| *failed);
+        facts.stable_streak = count(runs.iter().rev().take_while(|(_, failed)| *failed).count());
     }
 
     /// Counts the runs on good code.
     fn count_good(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
         let text = failure.text;
+        let is_good = |other: &&JudgedResult<'_, '_>| {
+            other.run != failure.run
+                && other.by_calendar == failure.by_calendar
+                && (!other.outcome.had_failure() || other.flake >= 0.5)
+        };
+        let failed = self
+            .results()
+            .filter(is_good)
+            .filter(|other| other.outcome.had_failure());
+        let newest = failed
+            .clone()
+            .max_by_key(|other| (other.entry.started_at(), other.index));
+        let only = newest.filter(|newest| {
+            let is_other = |other: &JudgedResult<'_, '_>| other.variant != newest.variant;
+            !failed.clone().any(is_other) && self.results().any(is_other)
+        });
+        facts.good_variant = only.map(|only| only.entry.source);
         let mut runs = ByRun::new(self.shared.timeline);
-        for other in self.results().filter(|other| other.run != failure.run) {
+        let is_counted =
+            |other: &&JudgedResult<'_, '_>| only.is_none_or(|only| other.variant == only.variant);
+        for other in self.results().filter(is_good).filter(is_counted) {
             let failed = other.outcome.had_failure();
-            if failed && other.flake < 0.5 {
-                continue;
-            }
             runs.update(other.run, (other.entry.source, false, false), |run| {
                 run.1 |= failed;
                 run.2 |= failed && text.is_some() && other.text == text;

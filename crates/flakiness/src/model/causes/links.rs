@@ -45,6 +45,8 @@ pub(crate) struct ChainFacts {
     pub(crate) stable: bool,
     /// Whether it is a merge queue's.
     pub(crate) queue: bool,
+    /// Its variant, by number.
+    pub(crate) variant: usize,
     /// The stable chain of its variant, if the test ran on it.
     pub(crate) base: Option<usize>,
 }
@@ -69,6 +71,8 @@ pub(crate) struct ResultFacts {
     pub(crate) stable_rates: (f64, f64),
     /// Whether the test failed on the stable branch at an earlier revision.
     pub(crate) failed_before: bool,
+    /// The rate at which the calendar fails the test at this time; 0 if it does not.
+    pub(crate) calendar: f64,
     /// The number of other branches that met the same failure before.
     pub(crate) witnesses: u32,
 }

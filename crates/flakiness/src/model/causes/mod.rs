@@ -20,6 +20,6 @@ mod witnesses;
 #[cfg(test)]
 mod golden;
 
-pub use facts::{CauseFacts, EndedStreaks, SameError};
+pub use facts::{CalendarFacts, CauseFacts, EndedStreaks, SameError};
 pub use texts::ErrorTexts;
 pub use window::{FailureCause, Probabilities, any_mine};

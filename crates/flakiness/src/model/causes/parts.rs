@@ -7,14 +7,17 @@
     reason = "every index was made by the sequence that sized the vectors, or runs over the grid"
 )]
 
-use std::{array::from_fn, collections::BTreeMap};
+use std::{array::from_fn, cmp::Reverse, collections::BTreeMap};
 
 use super::{
     links::{Link, ResultFacts, Sequence, links},
     mended::StableCode,
     prediction::{Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
 };
-use crate::model::{GRID, Likelihood, PerRate, RATES, SIBLING, Step, project_rates::USUALLY_UNRELIABLE};
+use crate::{
+    model::{GRID, Likelihood, PerRate, RATES, RELIABLE, SIBLING, Step, project_rates::USUALLY_UNRELIABLE},
+    numbers::count,
+};
 
 /// The number of parts.
 pub(crate) const PARTS: usize = 6;
@@ -43,6 +46,10 @@ pub(crate) const PRIOR: PerRate = {
     prior[GRID - 1] = 0.0;
     prior
 };
+/// The share of unreliable tests that are so on one variant only, if a test has several.
+const ON_ONE_VARIANT: f64 = 0.3;
+/// Most variants that are tried as the only unreliable one: those with the most failures.
+const TRIED_VARIANTS: usize = 2;
 /// The number of likelihoods that are multiplied before a logarithm is taken. Each is at least 1e-7, so the product
 /// stays in the range of an `f64`.
 const FACTORS: usize = 32;
@@ -52,20 +59,112 @@ const FACTORS: usize = 32;
 pub(crate) struct Posterior {
     /// By result; `None` for a test that passed at its first attempt.
     pub(crate) parts: Vec<Option<Parts>>,
-    /// The posterior of each flake rate.
-    pub(crate) weights: PerRate,
+    /// The probability that the test is unreliable, by variant.
+    pub(crate) unreliable: Vec<f64>,
+}
+
+/// What is assumed about a test's flake rates.
+#[derive(Debug, Clone, Copy)]
+struct Hypothesis {
+    /// The only variant on which it has the rates; it is reliable on the others. `None` for all variants.
+    only_on: Option<usize>,
+    prior: PerRate,
+}
+
+impl Hypothesis {
+    /// One hypothesis for all variants, and one for each of the variants with the most failures.
+    fn all(sequence: &Sequence, prior: &PerRate) -> Vec<Self> {
+        let mut failures: BTreeMap<usize, u32> = BTreeMap::new();
+        for result in &sequence.results {
+            let variant = sequence.chains[result.chain].variant;
+            *failures.entry(variant).or_default() += u32::from(result.outcome.had_failure());
+        }
+        let variants = failures.len();
+        if variants < 2 {
+            return vec![Self {
+                only_on: None,
+                prior: *prior,
+            }];
+        }
+        // A reliable test is so everywhere.
+        let of_unreliable = |share: f64, reliable: f64| -> PerRate {
+            let mut prior = prior.map(|prior| prior * share);
+            prior[0] *= reliable / share;
+            prior
+        };
+        let mut most: Vec<(usize, u32)> = failures
+            .into_iter()
+            .filter(|(_, failures)| *failures > 0)
+            .collect();
+        most.sort_by_key(|(_, failures)| Reverse(*failures));
+        let everywhere = Self {
+            only_on: None,
+            prior: of_unreliable(1.0 - ON_ONE_VARIANT, 1.0),
+        };
+        let on_one = most.into_iter().take(TRIED_VARIANTS).map(|(variant, _)| Self {
+            only_on: Some(variant),
+            prior: of_unreliable(ON_ONE_VARIANT / f64::from(count(variants)), 0.0),
+        });
+        [everywhere].into_iter().chain(on_one).collect()
+    }
+
+    /// The flake rates of a result on a variant. In a period in which the calendar fails the test, it fails at least at that
+    /// rate.
+    fn rates(&self, variant: usize, result: &ResultFacts) -> PerRate {
+        let rates = match self.only_on {
+            Some(only) if only != variant => [RELIABLE; GRID],
+            Some(_) | None => RATES,
+        };
+        match result.calendar > 0.0 {
+            true => rates.map(|rate| 1.0 - (1.0 - rate) * (1.0 - result.calendar)),
+            false => rates,
+        }
+    }
 }
 
 /// The parts of every failure, given all results of the sequence. `on_branches` is the probability that a new revision of
 /// another branch than the stable one breaks a test; its first revision does so twice as often.
 pub(crate) fn smooth(sequence: &Sequence, on_branches: f64, prior: &PerRate) -> Posterior {
     let links = links(sequence);
-    let forward = Forward::run(sequence, &links, on_branches);
-    let weights = posterior(prior, &forward.log_likelihood);
-    Posterior {
-        parts: backward(sequence, &links, &forward, &weights),
-        weights,
+    let passes = Hypothesis::all(sequence, prior).into_iter();
+    let passes = passes.map(|hypothesis| {
+        (
+            hypothesis,
+            Forward::run(sequence, &links, on_branches, &hypothesis),
+        )
+    });
+    let passes: Vec<(Hypothesis, Forward)> = passes.collect();
+    let logs = passes.iter().flat_map(|(_, forward)| forward.log_likelihood);
+    let top = logs.fold(f64::NEG_INFINITY, f64::max);
+    let weights = passes.iter().map(|(hypothesis, forward)| -> PerRate {
+        from_fn(|k| hypothesis.prior[k] * (forward.log_likelihood[k] - top).exp())
+    });
+    let mut weights: Vec<PerRate> = weights.collect();
+    let total: f64 = weights.iter().flatten().sum();
+    for weight in weights.iter_mut().flatten() {
+        *weight /= total;
     }
+    let variants = sequence.chains.iter().map(|chain| chain.variant + 1).max();
+    let mut posterior = Posterior {
+        parts: vec![None; links.len()],
+        unreliable: vec![0.0; variants.unwrap_or(0)],
+    };
+    for ((hypothesis, forward), weights) in passes.iter().zip(&weights) {
+        let unreliable: f64 = weights[1..].iter().sum();
+        for (variant, of_variant) in posterior.unreliable.iter_mut().enumerate() {
+            if hypothesis.only_on.is_none_or(|only| only == variant) {
+                *of_variant += unreliable;
+            }
+        }
+        backward(
+            sequence,
+            &links,
+            (hypothesis, forward),
+            weights,
+            &mut posterior.parts,
+        );
+    }
+    posterior
 }
 
 /// The posterior of the flake rates. The likelihoods may have any common factor.
@@ -109,7 +208,7 @@ struct ForwardStep {
 }
 
 impl Forward {
-    fn run(sequence: &Sequence, links: &[Link], on_branches: f64) -> Self {
+    fn run(sequence: &Sequence, links: &[Link], on_branches: f64, hypothesis: &Hypothesis) -> Self {
         let mut states = vec![Shares::NONE; sequence.chains.len()];
         let mut stable = vec![StableCode::NONE; sequence.chains.len()];
         let mut forward = Self {
@@ -148,7 +247,8 @@ impl Forward {
                 }
                 None => [result.beta; GRID],
             };
-            let likelihood = Likelihood::with_backgrounds(result.outcome, &backgrounds);
+            let rates = hypothesis.rates(sequence.chains[result.chain].variant, result);
+            let likelihood = Likelihood::with_rates(result.outcome, &rates, &backgrounds);
             let state = &mut states[result.chain];
             let (lasting, outage) = (shares.lasting(), shares.any_outage());
             for (k, product) in product.iter_mut().enumerate() {
@@ -178,7 +278,7 @@ impl Forward {
                 forward.failures.push(ForwardFailure {
                     index,
                     shares: *state,
-                    crowd: crowd_shares(&backgrounds),
+                    crowd: crowd_shares(&rates, &backgrounds),
                 });
             }
             forward.steps.push(ForwardStep {
@@ -205,8 +305,8 @@ impl Forward {
 }
 
 /// The share of a good test's failures that the run causes.
-fn crowd_shares(backgrounds: &PerRate) -> PerRate {
-    from_fn(|k| backgrounds[k] / (1.0 - (1.0 - RATES[k]) * (1.0 - backgrounds[k])))
+fn crowd_shares(rates: &PerRate, backgrounds: &PerRate) -> PerRate {
+    from_fn(|k| backgrounds[k] / (1.0 - (1.0 - rates[k]) * (1.0 - backgrounds[k])))
 }
 
 /// The background of a result, if a crowd failed its sibling in the same run with this probability.
@@ -238,14 +338,21 @@ impl OfSibling {
     const MOST: f64 = 1e100;
 
     /// The factors of a result for its sibling. `next` has those of the variants after it.
-    fn of(result: &ResultFacts, link: &Link, step: &ForwardStep, later: &Later, next: &Self) -> Self {
+    fn of(
+        (result, rates): (&ResultFacts, &PerRate),
+        link: &Link,
+        step: &ForwardStep,
+        later: &Later,
+        next: &Self,
+    ) -> Self {
         // The probability of the result and of the later ones if its code is broken.
         let broken: PerRate = later.broken.map(|later| step.likelihood.broken * later);
         let outage: PerRate = later.outage.map(|later| step.likelihood.broken * later);
         // The same if the sibling has no fault that the result shares.
         let apart = |background: f64| -> PerRate {
-            let good = Likelihood::of(result.outcome, background).good;
-            let crowd = crowd_shares(&[background; GRID]);
+            let backgrounds = [background; GRID];
+            let good = Likelihood::with_rates(result.outcome, rates, &backgrounds).good;
+            let crowd = crowd_shares(rates, &backgrounds);
             from_fn(|k| {
                 let next = crowd[k] * next.crowd[k] + 1.0 - crowd[k];
                 let faults = (step.apart.broken[k], step.apart.outage[k]);
@@ -327,9 +434,14 @@ impl Later {
     }
 }
 
-/// The parts of each failure, given all results: the mean over the rates by their weights.
-fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &PerRate) -> Vec<Option<Parts>> {
-    let mut parts = vec![None; links.len()];
+/// Adds the parts of each failure under a hypothesis, given all results: the sum over the rates by their weights.
+fn backward(
+    sequence: &Sequence,
+    links: &[Link],
+    (hypothesis, forward): (&Hypothesis, &Forward),
+    weights: &PerRate,
+    parts: &mut [Option<Parts>],
+) {
     let mut failures = forward.failures.as_slice();
     let mut later_of_chain = vec![Later::NONE; sequence.chains.len()];
     // The factor of the next variant for the one before it.
@@ -343,15 +455,18 @@ fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &Pe
             .filter(|(failure, _)| failure.index == index)
         {
             failures = earlier;
-            parts[index] = Some(mixed(failure, later, &of_sibling, weights));
+            let sum = parts[index].get_or_insert([0.0; PARTS]);
+            for (sum, part) in sum.iter_mut().zip(mixed(failure, later, &of_sibling, weights)) {
+                *sum += part;
+            }
         }
         if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
-            let factor = OfSibling::of(result, link, step, later, &of_sibling);
+            let rates = hypothesis.rates(sequence.chains[result.chain].variant, result);
+            let factor = OfSibling::of((result, &rates), link, step, later, &of_sibling);
             by_sibling.insert(sibling, factor);
         }
         later.go_back(step);
     }
-    parts
 }
 
 /// The parts of a failure. `of_sibling` has the factors of the next variant.

@@ -10,7 +10,7 @@ use super::{
     witnesses::{self, Sighting, Witnesses},
 };
 use crate::{
-    model::{Outcome, background::Background},
+    model::{Outcome, background::Background, calendar::Calendar},
     timeline::{Entry, Timeline},
 };
 
@@ -22,6 +22,8 @@ pub(crate) struct TestResults {
     pub(crate) positions: Vec<usize>,
     /// By result.
     pub(crate) witnesses: Vec<Witnesses>,
+    /// The period in which the test fails by the calendar.
+    pub(crate) calendar: Option<Calendar>,
 }
 
 impl TestResults {
@@ -46,14 +48,24 @@ impl TestResults {
             chains.entry(entry.chain).or_insert(next);
         }
         let facts = chain_facts(timeline, &chains);
+        let failures = of_test.iter().filter(|(_, entry)| entry.has_failure(test));
+        let failures = failures.map(|(position, _)| *position);
+        let calendar = Calendar::find(timeline, background, failures, test).filter(|found| found.decides);
+        let rate_at = |entry: &Entry<'_>| {
+            let found = calendar
+                .as_ref()
+                .filter(|found| found.contains(entry.started_at()));
+            found.map_or(0.0, Calendar::rate)
+        };
         let sightings: Vec<Sighting> = of_test
             .iter()
             .filter_map(|(position, entry)| {
                 let chain = facts.get(*chains.get(&entry.chain)?)?;
                 Some(Sighting {
                     branch: chain.branch,
+                    variant: chain.variant,
                     stable: chain.stable,
-                    queue: chain.queue,
+                    is_no_sign: chain.queue || rate_at(entry) > 0.0,
                     outcome: outcome(entry, test),
                     text: texts.of(entry.source, test),
                     started_at: entry.started_at(),
@@ -86,8 +98,13 @@ impl TestResults {
             beta: background.of(*position, test),
             chi: odds.get(*position).copied().unwrap_or(1.0),
             started_at: entry.started_at(),
-            stable_rates: stable_rates(*position),
+            // What breaks at times at which the test fails anyway is not seen then, so that the streak is no breakage.
+            stable_rates: match rate_at(entry) > 0.0 {
+                true => (0.0, stable_rates(*position).1),
+                false => stable_rates(*position),
+            },
             failed_before: failed_before(entry),
+            calendar: rate_at(entry),
             witnesses: witnesses.branches,
         });
         let results = results.collect();
@@ -101,6 +118,7 @@ impl TestResults {
             },
             positions,
             witnesses,
+            calendar,
         }
     }
 }
@@ -122,6 +140,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
             branch: 0,
             stable: false,
             queue: false,
+            variant: 0,
             base: None,
         };
         chains.len()
@@ -136,6 +155,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
             branch: *branches.entry(chain.branch).or_insert(next),
             stable: chain.stable,
             queue: chain.queue,
+            variant: chain.lane,
             base: stable.and_then(|stable| chains.get(&stable).copied()),
         };
     }

@@ -307,6 +307,7 @@ impl<'h> WindowModel<'h> {
             }
             let result = results.sequence.results.get(index)?;
             let run = *self.timeline.run_of.get(*position)?;
+            let variant = results.sequence.chains.get(result.chain)?.variant;
             let mut facts = diagnosis.facts(index)?;
             facts.in_lasting_crowd = self.background.lasts(*position, test);
             if let Some(learned) = learned {
@@ -322,7 +323,7 @@ impl<'h> WindowModel<'h> {
                     recovered: !result.outcome.failed(),
                     in_mass_failure: self.background.is_mass_failure(*position),
                     probabilities: Probabilities::of(&parts),
-                    unreliable: 1.0 - smoothed.weights[0],
+                    unreliable: smoothed.unreliable.get(variant).copied().unwrap_or(0.0),
                     facts,
                 },
             ))

@@ -1,7 +1,8 @@
 //! Other branches that met the same failure.
 //!
 //! A failure elsewhere suggests a change outside of the code only under three conditions: it has the same error, it is at
-//! most two days old, and the test has not passed anywhere since, on the stable branch or on any other.
+//! most two days old, and the test has not passed anywhere since, on the stable branch or on any other. Only results of the
+//! failure's variant count, and a branch that inherited the failure of the stable one is no further sign.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +17,11 @@ const NEAR_MS: i64 = 2 * DAY_MS;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sighting {
     pub(crate) branch: usize,
+    pub(crate) variant: usize,
     pub(crate) stable: bool,
-    /// Whether a merge queue tested it: with changes that others may test, too, so that it is no witness.
-    pub(crate) queue: bool,
+    /// Whether its failure shows nothing about others: a merge queue tested it with changes that others may test, too, or
+    /// the calendar explains it.
+    pub(crate) is_no_sign: bool,
     pub(crate) outcome: Outcome,
     /// The text of a failure. One without a text agrees with any.
     pub(crate) text: Option<u32>,
@@ -46,7 +49,7 @@ impl Sighting {
 
     fn is_witness_of(&self, later: &Self) -> bool {
         self.branch != later.branch
-            && !self.queue
+            && !self.is_no_sign
             && later.started_at.since_ms(self.started_at) <= NEAR_MS
             && self.agrees(later)
     }
@@ -56,9 +59,17 @@ impl Sighting {
 pub(crate) fn find(sightings: &[Sighting]) -> Vec<Witnesses> {
     let mut witnesses = vec![Witnesses::default(); sightings.len()];
     let mut by_time: Vec<(&Sighting, &mut Witnesses)> = sightings.iter().zip(&mut witnesses).collect();
-    by_time.sort_by_key(|(sighting, _)| sighting.started_at);
-    // The failures since the last pass, those before it, and those of both that count.
-    let mut since_pass: Vec<&Sighting> = Vec::new();
+    by_time.sort_by_key(|(sighting, _)| (sighting.variant, sighting.started_at));
+    for of_variant in by_time.chunk_by_mut(|(one, _), (other, _)| one.variant == other.variant) {
+        find_on_variant(of_variant);
+    }
+    witnesses
+}
+
+/// The same for the results of one variant, by time.
+fn find_on_variant(by_time: &mut [(&Sighting, &mut Witnesses)]) {
+    // The failures since the last pass, and whether each began on its branch; those before it, and those of both that count.
+    let mut since_pass: Vec<(&Sighting, bool)> = Vec::new();
     let (mut failures, mut counted_since_pass) = (0_u32, 0_u32);
     let mut passed_at = None;
     for (sighting, found) in by_time {
@@ -73,14 +84,17 @@ pub(crate) fn find(sightings: &[Sighting]) -> Vec<Witnesses> {
         }
         let branches: BTreeSet<usize> = since_pass
             .iter()
-            .filter(|other| other.is_witness_of(sighting))
-            .map(|other| other.branch)
+            .filter(|(other, began)| *began && other.is_witness_of(sighting))
+            .map(|(other, _)| other.branch)
             .collect();
         found.branches = crate::numbers::count(branches.len());
-        found.is_known = failures > counted_since_pass || since_pass.iter().any(|other| other.stable);
+        found.is_known = failures > counted_since_pass || since_pass.iter().any(|(other, _)| other.stable);
         failures += u32::from(counts);
         counted_since_pass += u32::from(counts);
-        since_pass.push(sighting);
+        let is_inherited = !sighting.stable
+            && since_pass
+                .iter()
+                .any(|(other, _)| other.stable && other.agrees(sighting));
+        since_pass.push((sighting, !is_inherited));
     }
-    witnesses
 }

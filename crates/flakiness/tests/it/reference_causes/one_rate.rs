@@ -32,9 +32,15 @@ struct Past {
 pub(super) fn one_rate(
     results: &[RowOfTest<'_>],
     theta: f64,
+    only_on: Option<&String>,
     other: f64,
     learned: Option<&StableBranch>,
 ) -> (f64, Vec<Six>) {
+    // On the other variants the test is reliable. At its times of the calendar it fails by that, too.
+    let rate_of = |here: &RowOfTest<'_>| {
+        let is_reliable = only_on.is_some_and(|only| *only != here.variant);
+        1.0 - (1.0 - if is_reliable { 2e-5 } else { theta }) * (1.0 - here.calendar)
+    };
     // The shares of each chain: this (n), earlier (e), before (i), drift (r), outage that began with this revision (o) or
     // an earlier one (q), good. The good share is stored, because 1 minus the others would have no correct digits where it
     // is tiny.
@@ -93,7 +99,10 @@ pub(super) fn one_rate(
             }
             _ => 0.0,
         };
-        let (usually_breaks, stable_mends) = here.row.stable_rates;
+        let (usually_breaks, stable_mends) = match here.row.stable_rates {
+            (_, mends) if here.calendar > 0.0 => (0.0, mends),
+            rates => rates,
+        };
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
         let chi = here.chi * learned.filter(|_| stable).map_or(1.0, |learned| learned.crowds);
         let failed = |s: &RowOfTest<'_>| s.row.results[&s.test].0 == 'F';
@@ -266,7 +275,7 @@ pub(super) fn one_rate(
             let (n, o) = shared.unwrap();
             0.85 * parts[sibling][1] / (1.0 - 0.85 * (n + o)) + 0.15 * beta
         });
-        let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
+        let p1 = 1.0 - (1.0 - rate_of(here)) * (1.0 - background);
         let (lg, lb) = here.row.likelihood_of_failed(here.test, p1);
         let z = still_good * lg + b * lb;
         log += z.ln();
@@ -328,7 +337,7 @@ pub(super) fn one_rate(
         if let Some(sibling) = step.sibling {
             let next = extra[index];
             let beside_good = |background: f64| {
-                let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
+                let p1 = 1.0 - (1.0 - rate_of(here)) * (1.0 - background);
                 let crowd = background / p1;
                 let good = here.row.likelihood_of_failed(here.test, p1).0 * gg;
                 let (broken, outage) = step.apart;

@@ -3,7 +3,6 @@
 mod rows;
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
@@ -172,24 +171,17 @@ impl JudgedEdges {
         now: Timestamp,
         judged: &JudgedTests<'_>,
     ) -> QueryResult<Self> {
-        let stable = history.stable();
         let mut suites: BTreeMap<Arc<str>, Vec<&RunObservations>> = BTreeMap::new();
         let mut stable_runs = BTreeMap::new();
-        for observed in &history.runs {
-            if stable.is(observed.run.branch.as_deref()) {
-                if let Some(run) = run_id(observed) {
-                    stable_runs.insert(run.number, run.id);
-                }
-                if observed.ending.complete || observed.is_settled(now) {
-                    suites
-                        .entry(Arc::clone(&observed.run.variant))
-                        .or_default()
-                        .push(observed);
-                }
+        for (suite, oldest_first) in history.stable_runs() {
+            let newest_first = oldest_first.iter().rev();
+            let runs = newest_first.filter_map(|run| history.runs.get(*run));
+            stable_runs.extend(runs.clone().filter_map(run_id).map(|run| (run.number, run.id)));
+            let counted = runs.filter(|observed| observed.ending.complete || observed.is_settled(now));
+            let counted: Vec<&RunObservations> = counted.collect();
+            if !counted.is_empty() {
+                suites.insert(suite, counted);
             }
-        }
-        for runs in suites.values_mut() {
-            runs.sort_unstable_by_key(|observed| Reverse((observed.run.started_at, observed.run.number)));
         }
         let edges = last_edges(connection, project)?;
         let flaky = judged.flaky(history, &suites, &edges);

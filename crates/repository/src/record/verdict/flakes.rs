@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use assay_domain::observation::{History, RunObservations};
+use assay_domain::{
+    observation::{History, RunObservations},
+    revision::RevisionOrder,
+};
 use diesel::prelude::*;
 use uuid::Uuid;
 
@@ -23,6 +26,8 @@ const LASTS: usize = 3;
 /// The failures of flaky tests in a history.
 pub(super) struct Flakes<'a> {
     history: &'a History,
+    /// By run.
+    order: Vec<RevisionOrder>,
     /// The most failed tests of a run that are no crowd, by variant.
     few: HashMap<&'a str, usize>,
     /// The errors of the tests, by test and number of the run.
@@ -60,6 +65,7 @@ impl<'a> Flakes<'a> {
         let failures = failures.into_iter();
         Ok(Self {
             history,
+            order: history.revision_order(),
             few: failures
                 .map(|(variant, failures)| (variant, few(failures)))
                 .collect(),
@@ -105,19 +111,19 @@ impl<'a> Flakes<'a> {
         let Ok(test) = u32::try_from(number) else {
             return streaks;
         };
-        let mut chains: HashMap<(&Option<Arc<str>>, &str), Vec<&RunObservations>> = HashMap::new();
-        let runs = self.history.runs.iter();
-        for observed in runs.filter(|observed| observed.ran(test)) {
+        let mut chains: HashMap<(&Option<Arc<str>>, &str), Vec<_>> = HashMap::new();
+        let runs = self.history.runs.iter().zip(&self.order);
+        for (observed, order) in runs.filter(|(observed, _)| observed.ran(test)) {
             let chain = (&observed.run.branch, &*observed.run.variant);
-            chains.entry(chain).or_default().push(observed);
+            chains.entry(chain).or_default().push((order, observed));
         }
         let stable = self.history.stable();
         for ((branch, _), mut runs) in chains {
-            runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
+            runs.sort_by_key(|(order, _)| *order);
             let is_stable = stable.is(branch.as_deref());
             let mut is_first_of_branch = !is_stable;
             let (mut failed, mut length): (Option<&RunObservations>, usize) = (None, 0);
-            for run in runs {
+            for (_, run) in runs {
                 if run.failed(test) {
                     failed = Some(run);
                     length += 1;

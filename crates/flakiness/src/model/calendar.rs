@@ -14,7 +14,10 @@ use assay_domain::{
 use crate::{
     model::background::Background,
     numbers::count,
-    timeline::{Timeline, failures::Failures},
+    timeline::{
+        Timeline,
+        failures::{FailureAt, Failures},
+    },
 };
 
 /// The probability of naming a time by chance, for a test and each kind of period.
@@ -43,6 +46,8 @@ pub(crate) struct CalendarRuns<'h> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Calendar {
     period: Period,
+    /// Where it failed, such as ` on main`, if only the stable branch is read.
+    place: String,
     /// The hours in which it failed, and those in which it ran, in the period and in all.
     failed: usize,
     ran: usize,
@@ -84,20 +89,43 @@ impl<'h> CalendarRuns<'h> {
 }
 
 impl Calendar {
-    /// The least probable period in which all failures lie; `None` if they lie at other times, too, or do so by chance.
+    /// The period that explains the failures at these positions. What another branch failed at other times is evidence
+    /// against its own change, and not against the calendar of the stable branch: if the failures of all branches have no
+    /// period that decides, those of the stable branch may have one.
     pub(crate) fn find(
         timeline: &Timeline<'_>,
         background: &Background,
-        failures: &Failures,
+        failures: impl Iterator<Item = usize> + Clone,
         test: TestOrdinal,
     ) -> Option<Self> {
-        let counts = |position: &usize| !background.leaves_out(*position, test);
+        let of_all = Self::search(timeline, background, failures.clone(), test, |_| true);
+        let on_stable = |position: &usize| timeline.is_on_stable_chain(*position);
+        if of_all.as_ref().is_some_and(|found| found.decides) || failures.clone().all(|at| on_stable(&at)) {
+            return of_all;
+        }
+        let of_stable = Self::search(timeline, background, failures, test, on_stable);
+        let of_stable = of_stable.filter(|found| found.decides).map(|found| Self {
+            place: timeline.on_stable_branch(),
+            ..found
+        });
+        of_stable.or(of_all)
+    }
+
+    /// The least probable period in which all failures lie; `None` if they lie at other times, too, or do so by chance. Only
+    /// positions for which `is_read` holds are read.
+    fn search(
+        timeline: &Timeline<'_>,
+        background: &Background,
+        failures: impl Iterator<Item = usize>,
+        test: TestOrdinal,
+        is_read: impl Fn(&usize) -> bool,
+    ) -> Option<Self> {
+        let counts = |position: &usize| is_read(position) && !background.leaves_out(*position, test);
         let hour_at = |position: usize| {
             let entry = timeline.entries.get(position)?;
             Some(entry.started_at().unix_ms().div_euclid(HOUR_MS))
         };
-        let failed = failures.of(test).iter().map(|failure| failure.position);
-        let failed: BTreeSet<Hour> = failed.filter(counts).filter_map(hour_at).collect();
+        let failed: BTreeSet<Hour> = failures.filter(counts).filter_map(hour_at).collect();
         let failed_days: BTreeSet<i64> = failed.iter().map(day_of).collect();
         let apart = failed_days.last()? - failed_days.first()?;
         // Failures of one night, one weekend or one end of a month may have one cause.
@@ -129,9 +157,34 @@ impl Calendar {
         Some(least)
     }
 
+    /// The same of these failures.
+    pub(crate) fn find_at(
+        timeline: &Timeline<'_>,
+        background: &Background,
+        failures: &[FailureAt],
+        test: TestOrdinal,
+    ) -> Option<Self> {
+        Self::find(
+            timeline,
+            background,
+            failures.iter().map(|failure| failure.position),
+            test,
+        )
+    }
+
     /// The same in the runs before the window.
     pub(crate) fn find_in(runs: &CalendarRuns<'_>, test: TestOrdinal) -> Option<Self> {
-        Self::find(&runs.timeline, &runs.background, &runs.failures, test)
+        Self::find_at(&runs.timeline, &runs.background, runs.failures.of(test), test)
+    }
+
+    /// Whether a time is in the period.
+    pub(crate) fn contains(&self, at: Timestamp) -> bool {
+        self.period.contains(&at.unix_ms().div_euclid(HOUR_MS))
+    }
+
+    /// The rate of the failures in the period, below 1.
+    pub(crate) fn rate(&self) -> f64 {
+        (f64::from(count(self.failed)) + 0.5) / (f64::from(count(self.ran)) + 1.0)
     }
 
     /// The failures in a period, and their chance in relation to what is allowed; `None` if it is allowed.
@@ -155,6 +208,7 @@ impl Calendar {
             by_hours / level,
             Self {
                 period,
+                place: String::new(),
                 failed: failed.len(),
                 ran: ran.len(),
                 all: all.len(),
@@ -174,17 +228,20 @@ impl Calendar {
     /// The sentence of a test that it explains.
     pub(crate) fn sentence(&self) -> String {
         let Self {
-            failed_days, days, ..
+            failed_days,
+            days,
+            place,
+            ..
         } = self;
         let period = self.period.in_words();
         if self.period.is_time_of_day() {
             let others = self.all - self.ran;
             return format!(
-                "Failed on {failed_days} of {days} days {period}, and in none of {others} other hours with a run"
+                "Failed{place} on {failed_days} of {days} days {period}, and in none of {others} other hours with a run"
             );
         }
         let others = self.all_days - days;
-        format!("Failed on {failed_days} of {days} {period} (UTC) and on none of {others} other days")
+        format!("Failed{place} on {failed_days} of {days} {period} (UTC) and on none of {others} other days")
     }
 
     /// The end of a sentence that names the period.
