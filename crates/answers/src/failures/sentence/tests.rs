@@ -86,7 +86,7 @@ fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
         sentence_on(&variants, failed, Some("main"), knowledge)
     };
     let outside = "Something outside of the code failed it on 3 of 3 variants";
-    let broke = "Passed in all 40 runs on main before and failed on this revision on 3 of 3 variants";
+    let broke = "Passed in all 40 runs on main (linux) before and failed on this revision on 3 of 3 variants";
     // Run 1 has no revision before it.
     let passed_again = |run| (run <= 12).then_some(run);
     assert_eq!(
