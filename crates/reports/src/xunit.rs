@@ -47,9 +47,10 @@ impl<'a> Document<'a> for Run {
         let failure = element.element("failure");
         let error = failure.and_then(|failure| error(input, failure));
         if element.name == "test" {
-            let status = match input.status(outcome::OTHERS, &element.value("result")) {
-                AttemptStatus::Skipped if failure.is_some() => AttemptStatus::Failed,
-                status => status,
+            let reported = input.status(outcome::OTHERS, &element.value("result"));
+            let status = match reported.is_skip() && failure.is_some() {
+                true => AttemptStatus::Failed,
+                false => reported,
             };
             let duration = input.seconds_to_ms(&element.value("time"));
             let attempt = failure::attempt(status, error.into_iter().collect(), duration, None);
