@@ -81,7 +81,7 @@ pub struct OtherRuns {
     pub failed_alone: Option<bool>,
     /// Whether it failed in the run ahead.
     pub failed_ahead: Option<bool>,
-    /// The share of the runs outside of queues in which it failed.
+    /// The share of the other runs outside of queues in which it failed.
     pub rate: f64,
 }
 
@@ -99,9 +99,9 @@ impl OtherRuns {
                 && run.branch.as_deref().is_some_and(is_queue_branch)
         };
         Self {
-            failed_alone: failed_in(history, test, own),
+            failed_alone: failed_in(history, test, &own),
             failed_ahead: failed_in(history, test, is_ahead),
-            rate: rate(history, test),
+            rate: rate(history, test, own),
         }
     }
 
@@ -110,6 +110,9 @@ impl OtherRuns {
         match cause {
             Cause::BrokenBefore => Blame::Base,
             Cause::Flake if self.failed_ahead == Some(true) && self.rate < OFTEN => Blame::Ahead,
+            Cause::Flake | Cause::Environment if self.failed_alone == Some(true) && self.rate < OFTEN => {
+                Blame::PullRequest
+            }
             Cause::Flake => Blame::Chance,
             Cause::Environment | Cause::ThisChange | Cause::EarlierOnBranch | Cause::Unclear
                 if self.failed_ahead == Some(true) =>
@@ -137,12 +140,12 @@ fn failed_in(history: &History, test: TestOrdinal, is_one: impl Fn(&RunFacts) ->
     failed
 }
 
-/// The share of the runs outside of queues in which a test failed.
-fn rate(history: &History, test: TestOrdinal) -> f64 {
+/// The share of the runs outside of queues in which a test failed, without the pull request's own.
+fn rate(history: &History, test: TestOrdinal, is_own: impl Fn(&RunFacts) -> bool) -> f64 {
     let (mut all, mut failed) = (0_u32, 0_u32);
     for observed in &history.runs {
         let is_queued = observed.run.branch.as_deref().is_some_and(is_queue_branch);
-        if !is_queued && observed.ran(test) {
+        if !is_queued && !is_own(&observed.run) && observed.ran(test) {
             all += 1;
             failed += u32::from(observed.failed(test));
         }
@@ -235,6 +238,9 @@ impl Ejection {
         let test = shown(&of.name);
         let percent = (of.probability * 100.0).round();
         match of.blame {
+            Blame::PullRequest if of.probability < 0.5 => {
+                format!("{test} failed in the pull request's own run, too, and seldom elsewhere. Fix it.")
+            }
             Blame::PullRequest => format!(
                 "{test} failed in the pull request's own run, too ({percent} % by its change). Fix it."
             ),
@@ -310,9 +316,9 @@ mod tests {
     fn own_run_and_run_ahead_decide_between_the_changes_of_a_queue() {
         for (own, ahead, expected) in [
             (false, false, [Blame::Combination, Blame::Chance]),
-            (true, false, [Blame::PullRequest, Blame::Chance]),
+            (true, false, [Blame::PullRequest, Blame::PullRequest]),
             (false, true, [Blame::Ahead, Blame::Ahead]),
-            (true, true, [Blame::Ahead, Blame::Chance]),
+            (true, true, [Blame::Ahead, Blame::Ahead]),
         ] {
             let [change, chance] = expected;
             assert_eq!(blames(own, ahead), [change, chance, Blame::Base]);
