@@ -14,7 +14,7 @@ use assay_cli_job::{
     runners::selection::{self, Selection},
 };
 use assay_cli_local::sources::{checkout::Checkout, written::Before};
-use assay_cli_remote::codehost::ReportTo;
+use assay_cli_remote::{codehost::ReportTo, server::body::path_below};
 use assay_cli_terminal::progress::Progress;
 use assay_ingest::ci::CiContext;
 use assay_reports::{Format, Report, SourceFile};
@@ -48,6 +48,16 @@ impl Repeated<'_> {
     /// Reads reports as the server does.
     pub(crate) fn read(&self, files: &[SourceFile]) -> anyhow::Result<Report> {
         let checkout = Checkout::of(self.root, self.ci)?;
+        let in_checkout = |file: &SourceFile| {
+            let name = checkout
+                .folder()
+                .and_then(|folder| path_below(folder, &file.name));
+            SourceFile {
+                name: name.unwrap_or_else(|| file.name.clone()),
+                ..file.clone()
+            }
+        };
+        let files: Vec<SourceFile> = files.iter().map(in_checkout).collect();
         Ok(assay_reports::read(files, &checkout.options(self.format, None))?)
     }
 }

@@ -139,6 +139,23 @@ pub struct RenamedTest {
     pub guessed: bool,
 }
 
+impl RenamedTest {
+    /// The names of both, with their files where these alone differ.
+    pub fn in_words(&self) -> [String; 2] {
+        let is_moved = self.from.name == self.to.name;
+        [&self.from, &self.to].map(|test| match (is_moved, &test.file_path) {
+            (false, _) => test.name.clone(),
+            (true, Some(file)) => format!("{} in {file}", test.name),
+            (true, None) => format!("{} without a file", test.name),
+        })
+    }
+
+    /// Whether a line in the renames file can join both: it names a test or a file.
+    pub fn can_be_joined(&self) -> bool {
+        self.from.name != self.to.name || self.from.file_path.is_some() && self.to.file_path.is_some()
+    }
+}
+
 /// The numbers of the changes of several runs, such as `2 newly failing, 1 slower`; none without a change.
 pub fn summary(changes: &[RunChanges]) -> Option<String> {
     type Total = fn(&RunChanges) -> u64;

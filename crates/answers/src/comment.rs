@@ -44,8 +44,8 @@ pub struct Comment {
     pub pull_request_number: Option<i64>,
     /// The time of the comment in milliseconds since 1970. A job never replaces a comment that has a larger one.
     pub state: i64,
-    /// Whether every run passed, is complete, and neither skips nor lacks a test that ran on the stable branch. Then a job
-    /// only updates a comment that exists.
+    /// Whether every run passed, is complete, and neither skips nor lacks a test that ran on the stable branch, and some
+    /// test passed. Then a job only updates a comment that exists.
     pub clean: bool,
     /// The action for all runs together.
     pub action: Action,

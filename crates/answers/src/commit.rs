@@ -8,7 +8,7 @@ use assay_domain::{
     period::{Days, Period},
     plan::Plan,
     project::{Project, ProjectTag},
-    revision::revision_order,
+    revision::{RevisionOrder, revision_order},
     run::{Counts, RunQuery, RunRow, RunStatus, ShardCount, ShardDurations},
     store::{Store, StoreError},
     timestamp::Timestamp,
@@ -93,31 +93,15 @@ pub fn newest_commit(
     }
     Ok(match selector {
         CommitSelector::PullRequest(_) => of_pull_request(rows),
-        CommitSelector::Branch(branch) if *branch == store.settings(project)?.stable_branch => {
-            joined(in_order_of_revisions(rows))
-        }
         CommitSelector::Sha(_) | CommitSelector::Branch(_) => joined(rows),
     })
-}
-
-/// The runs in the order of revisions, the newest first.
-fn in_order_of_revisions(rows: Vec<RunRow>) -> Vec<RunRow> {
-    let own = |row: &RunRow| (row.started_at, row.run_number);
-    let order = revision_order(rows.iter().map(|row| (row.revision(), own(row))));
-    let mut ordered: Vec<_> = order.into_iter().zip(rows).collect();
-    ordered.sort_by_key(|(order, _)| Reverse(*order));
-    ordered.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The newest commit of a pull request, and what its merge queue did with it. A run of a queue is no commit of the pull
 /// request, unless only the queue ran its tests.
 fn of_pull_request(rows: Vec<RunRow>) -> Option<CommitRuns> {
     let (queued, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.queue.is_some());
-    let newest = own.first().map(|newest| newest.revision().map(str::to_owned));
-    let first_run = newest.and_then(|revision| {
-        let of_commit = own.iter().filter(|row| row.revision() == revision.as_deref());
-        of_commit.map(|row| row.started_at).min()
-    });
+    let first_run = order(&own).into_iter().map(|((first_run, _), _)| first_run).max();
     let queued = joined(queued).map_or_else(Vec::new, |queued| queued.runs);
     let is_current = |row: &&RunRow| first_run.is_none_or(|first| row.started_at >= first);
     let queued = match queued.first().filter(is_current) {
@@ -129,9 +113,19 @@ fn of_pull_request(rows: Vec<RunRow>) -> Option<CommitRuns> {
     Some(commit)
 }
 
+/// The places of runs in the order of revisions: a late job or another run of an older commit makes it no newer one.
+fn order(rows: &[RunRow]) -> Vec<RevisionOrder> {
+    revision_order(
+        rows.iter()
+            .map(|row| (row.revision(), (row.started_at, row.run_number))),
+    )
+}
+
 /// The newest run of each suite of the newest commit, and the newest run of each other commit; none without a run.
-pub fn joined(newest_first: Vec<RunRow>) -> Option<CommitRuns> {
-    let mut rows = newest_first.into_iter();
+pub fn joined(rows: Vec<RunRow>) -> Option<CommitRuns> {
+    let mut ordered: Vec<_> = order(&rows).into_iter().zip(rows).collect();
+    ordered.sort_by_key(|(order, _)| Reverse(*order));
+    let mut rows = ordered.into_iter().map(|(_, row)| row);
     let mut runs = vec![rows.next()?];
     let mut other_commits: Vec<RunRow> = Vec::new();
     for row in rows {
@@ -391,6 +385,15 @@ mod tests {
         let numbers = |rows: &[RunRow]| rows.iter().map(|row| row.run_number).collect::<Vec<_>>();
         assert_eq!(numbers(&commit.runs), [9, 7]);
         assert_eq!(numbers(&commit.other_commits), [8]);
+    }
+
+    #[test]
+    fn a_late_run_of_an_older_commit_is_no_newest_commit() {
+        let rows = vec![row(9, "a", "e2e"), row(8, "b", "unit"), row(7, "a", "unit")];
+        let commit = joined(rows).unwrap();
+        let numbers = |rows: &[RunRow]| rows.iter().map(|row| row.run_number).collect::<Vec<_>>();
+        assert_eq!(numbers(&commit.runs), [8]);
+        assert_eq!(numbers(&commit.other_commits), [9]);
     }
 
     #[test]

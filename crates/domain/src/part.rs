@@ -98,9 +98,11 @@ pub struct PartRole {
     /// Whether a later attempt of its job ran all of its tests again, so that its errors outside of tests and its
     /// interruption are over.
     pub is_superseded: bool,
-    /// The number of tests that this part lacks, and that an earlier attempt of its job left failed in a report which has
-    /// some of its tests, or of the tests of another such report.
+    /// The number of tests that this part lacks, and that an earlier attempt of its job left failed in a report of its
+    /// folder, or in one which has some of its tests, or of the tests of another such report.
     pub left_failed: usize,
+    /// The parts that it continues and that have tests which it lacks.
+    pub selected_from: BTreeSet<usize>,
 }
 
 /// Puts the executions of a slot together from its parts. The result does not depend on the order of the parts.
@@ -131,6 +133,7 @@ pub fn merge_parts<T: Copy + Ord + Hash>(parts: &[SlotPart<'_, T>]) -> MergedPar
 /// Parts of one sender that belong together: a report, and those that ran its failed tests again.
 struct Group<'a, T> {
     sender: &'a Sender,
+    parts: Vec<usize>,
     tests: BTreeSet<T>,
 }
 
@@ -186,12 +189,14 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             None => {
                 self.groups.push(Group {
                     sender: part.sender,
+                    parts: Vec::new(),
                     tests: BTreeSet::new(),
                 });
                 self.groups.len() - 1
             }
         };
         let left_failed = self.left_failed(part, &continues);
+        let selected_from = self.selected_from(part, &continues);
         let mut beside = BTreeSet::new();
         for (test, statuses) in &part.tests {
             let is_told_apart = self.all_legs_ran_again(&legs, &again, test);
@@ -227,6 +232,7 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             }
         }
         if let Some(own) = self.groups.get_mut(group) {
+            own.parts.push(index);
             own.tests.extend(part.tests.keys());
         }
         for other in &beside {
@@ -237,12 +243,14 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         if let Some(role) = self.roles.get_mut(index) {
             role.continues = continues.contains(&true);
             role.left_failed = left_failed;
+            role.selected_from = selected_from;
             role.beside.extend(beside);
         }
     }
 
     /// The number of tests that the part lacks, and that are failed in the groups that it continues and that have its tests,
-    /// or tests of another one of these groups: the attempt between may have run a failed test alone.
+    /// or tests of another one of these groups: the attempt between may have run a failed test alone. A group of several
+    /// files counts for each file in its folder: another package may have tests of these names.
     fn left_failed(&self, part: &SlotPart<'_, T>, continues: &[bool]) -> usize {
         let mut known: BTreeSet<T> = part.tests.keys().copied().collect();
         let mut related = BTreeSet::new();
@@ -250,7 +258,9 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             let candidates = (0..).zip(&self.groups).zip(continues);
             let found = candidates
                 .filter(|((index, group), continues)| {
-                    **continues && !related.contains(index) && !group.tests.is_disjoint(&known)
+                    let is_related =
+                        || !group.tests.is_disjoint(&known) || is_within(part.sender, group.sender);
+                    **continues && !related.contains(index) && is_related()
                 })
                 .map(|((index, group), _)| (index, group))
                 .next();
@@ -263,6 +273,21 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         chains
             .filter(|(test, chains)| !part.tests.contains_key(test) && chains.iter().any(is_left))
             .count()
+    }
+
+    /// The earlier parts of the groups that the part continues, of which it lacks tests.
+    fn selected_from(&self, part: &SlotPart<'_, T>, continues: &[bool]) -> BTreeSet<usize> {
+        let continued = self
+            .groups
+            .iter()
+            .zip(continues)
+            .filter(|(_, continues)| **continues);
+        let earlier = continued.flat_map(|(group, _)| group.parts.iter().copied());
+        let lacks_tests_of = |earlier: &usize| {
+            let tests = self.parts.get(*earlier).map(|earlier| earlier.tests.keys());
+            tests.is_some_and(|mut tests| tests.any(|test| !part.tests.contains_key(test)))
+        };
+        earlier.filter(lacks_tests_of).collect()
     }
 
     /// The groups of the part's own sender and folder with some of its tests, if the part ran only their failed tests
@@ -358,6 +383,12 @@ fn may_be_one_leg(one: &Sender, other: &Sender) -> bool {
         (Some(one), Some(other)) => one == other || without_attempt(one) == without_attempt(other),
         (None, _) | (_, None) => true,
     }
+}
+
+/// Whether a report is in the folder of the several files of another one.
+fn is_within(report: &Sender, folder: &Sender) -> bool {
+    let paths = report.report_path.as_deref().zip(folder.report_path.as_deref());
+    paths.is_some_and(|(path, folder)| folder.ends_with('/') && path.starts_with(folder))
 }
 
 /// Whether a later attempt of the part's job or command ran all of its tests again, in all legs that have them. A part
@@ -491,6 +522,43 @@ mod tests {
         assert_eq!(roles[3].left_failed, 1);
         let (_, roles) = merged(&[first, second, alone, (4, 1, "m", 3, &[("b", &[Passed])])]);
         assert_eq!(roles[3].left_failed, 0, "a report of other tests");
+    }
+
+    #[test]
+    fn a_report_in_the_folder_of_an_earlier_attempt_leaves_the_failed_tests_of_other_files() {
+        let both: Sent<'_> = (
+            1,
+            1,
+            "m:packages/",
+            0,
+            &[("x > ok", &[Failed]), ("y > ok", &[Passed])],
+        );
+        let left = |path, tests| merged(&[both, (2, 1, path, 9, tests)]).1[1].left_failed;
+        assert_eq!(left("n:packages/y/r.xml", &[("ok", &[Passed])]), 1);
+        assert_eq!(left("n:packages/x/r.xml", &[("x > ok", &[Passed])]), 0);
+        assert_eq!(
+            left("n:e2e/r.xml", &[("e1", &[Passed])]),
+            0,
+            "a report of other tests"
+        );
+    }
+
+    #[test]
+    fn a_part_is_selected_from_what_it_continues_and_lacks_tests_of() {
+        let first: Sent<'_> = (1, 1, "m", 0, &[("a", &[Passed]), ("b", &[Passed])]);
+        let other: Sent<'_> = (1, 1, "m:e2e.xml", 1, &[("e", &[Passed])]);
+        let from = |tests| {
+            merged(&[first, other, (2, 1, "n", 9, tests)]).1[2]
+                .selected_from
+                .clone()
+        };
+        assert_eq!(from(&[("a", &[Passed])]), BTreeSet::from([0]));
+        assert_eq!(from(&[("a", &[Passed]), ("b", &[Passed])]), BTreeSet::new());
+        assert_eq!(
+            merged(&[first, other]).1[1].selected_from,
+            BTreeSet::new(),
+            "one attempt"
+        );
     }
 
     #[test]

@@ -199,9 +199,8 @@ pub struct CheckoutFiles {
 }
 
 impl Recording {
-    /// The reason why the report may lack results; none if it is complete. `left_failed` is the number of tests that an
-    /// earlier attempt of its job left failed, and that are not in the report.
-    pub fn why_incomplete(&self, left_failed: u64) -> Option<String> {
+    /// The reason why the report may lack results; none if it is complete.
+    pub fn why_incomplete(&self, left_over: LeftOver) -> Option<String> {
         let is_interrupted = |test: &&RecordedTest| {
             let outcome = test.outcome();
             outcome.is_some_and(|outcome| outcome.status == AttemptStatus::Interrupted)
@@ -212,7 +211,7 @@ impl Recording {
             is_cut_short: self.state == RunState::Interrupted,
             report_error: self.report_errors.first(),
             interrupted_tests: u64::try_from(interrupted).unwrap_or(u64::MAX),
-            left_failed,
+            left_over,
         };
         gaps.reason()
     }
@@ -229,8 +228,17 @@ pub struct Gaps<'a> {
     pub report_error: Option<&'a ErrorDetail>,
     /// The number of tests that were interrupted.
     pub interrupted_tests: u64,
-    /// The number of tests that an earlier attempt left failed, and that did not run again.
-    pub left_failed: u64,
+    /// What an earlier attempt left over.
+    pub left_over: LeftOver,
+}
+
+/// What earlier attempts of a report's job left over, and the report does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeftOver {
+    /// The number of tests that failed and did not run again.
+    pub failed: u64,
+    /// Whether an attempt was cut short or failed outside of its tests, and some of its tests did not run again.
+    pub unfinished: bool,
 }
 
 impl Gaps<'_> {
@@ -253,8 +261,11 @@ impl Gaps<'_> {
                 .collect();
             return Some(format!("the report has an error that belongs to no test: {line}"));
         }
-        match (self.interrupted_tests, self.left_failed) {
-            (0, 0) => None,
+        match (self.interrupted_tests, self.left_over.failed) {
+            (0, 0) => self.left_over.unfinished.then(|| {
+                "an earlier attempt was cut short or failed outside of its tests, and not all of its tests ran again"
+                    .to_owned()
+            }),
             (0, 1) => Some("a test that failed in an earlier attempt did not run again".to_owned()),
             (0, count) => Some(format!(
                 "{count} tests that failed in an earlier attempt did not run again"

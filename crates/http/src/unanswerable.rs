@@ -96,7 +96,7 @@ fn ambiguous(files: &CandidateFiles) -> String {
         others => format!("; and {others} others"),
     };
     format!(
-        "Several tests have this name; repeat the request with filePath set to one of: {}{others}",
+        "Several tests have this name; name its file (the parameter filePath, or --file of a command), one of: {}{others}",
         quoted.join(", ")
     )
 }

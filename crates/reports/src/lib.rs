@@ -78,6 +78,7 @@ pub use limits::{
     TESTS as MOST_TESTS,
 };
 pub use memory::Memory;
+pub use packages::without_package;
 pub use paths::{escaped_name as shown_name, shown_path};
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
 pub use text::title as one_title;

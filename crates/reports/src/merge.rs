@@ -21,7 +21,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
     join_attempts(&mut pieces);
     let repeated = duplicates::remove_repetitions(&mut pieces);
-    let packages = packages::tell_apart(&mut pieces);
+    packages::lead_names(&mut pieces);
     let reruns = reruns::join(&mut pieces);
     let mut reports = pieces.into_iter().map(|piece| piece.report);
     let Some(mut whole) = reports.next() else {
@@ -32,13 +32,9 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     };
     // The tests of a single report are unique already.
     let is_single = reports.len() == 0;
-    whole.warnings.extend(
-        repeated
-            .into_iter()
-            .chain(packages)
-            .chain(reruns.retries)
-            .chain(reruns.beside),
-    );
+    whole
+        .warnings
+        .extend(repeated.into_iter().chain(reruns.retries).chain(reruns.beside));
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;

@@ -1,59 +1,40 @@
-//! Tests of one name in the reports of several packages of a monorepo.
+//! The packages of a monorepo, whose tests may share their names.
 //!
-//! A report without the files of its tests does not say which package they are of. Where two packages of one import
-//! have a test of one name, the folder of the package leads the name of both.
+//! A report without the files of its tests does not say which package they are of. So the folder of the package leads the
+//! name of each, also in a report of one package alone: a name does not depend on the reports that arrive with it.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    hash::BuildHasher as _,
-};
+use crate::{piece::Piece, text};
 
-use crate::{piece::Piece, report::ReportedTest, text};
-
-/// Tells such tests apart, and returns a warning that names the packages.
-pub(crate) fn tell_apart(pieces: &mut [Piece]) -> Option<String> {
-    let packages: Vec<Option<String>> = pieces.iter().map(|piece| package(&piece.name)).collect();
-    if packages.iter().flatten().collect::<BTreeSet<_>>().len() < 2 {
-        return None;
-    }
-    let hasher = foldhash::fast::RandomState::default();
-    let hash = |test: &ReportedTest| hasher.hash_one(&test.test);
-    let is_of_unknown_file = |test: &&ReportedTest| test.test.file_path.is_none();
-    let mut package_of: HashMap<u64, &str> = HashMap::new();
-    let mut shared: HashSet<u64> = HashSet::new();
-    let mut named: BTreeSet<&str> = BTreeSet::new();
-    for (piece, package) in pieces.iter().zip(&packages) {
-        let Some(package) = package else { continue };
-        for test in piece.report.tests.iter().filter(is_of_unknown_file) {
-            let other = *package_of.entry(hash(test)).or_insert(package);
-            if other != package {
-                shared.insert(hash(test));
-                named.extend([other, package]);
+/// Leads the names of tests without a file with the folder of their package, if they are not unique in a repository.
+pub(crate) fn lead_names(pieces: &mut [Piece]) {
+    for piece in pieces
+        .iter_mut()
+        .filter(|piece| !piece.report.has_qualified_names)
+    {
+        let Some(package) = package(&piece.name) else {
+            continue;
+        };
+        for test in piece
+            .report
+            .tests
+            .iter_mut()
+            .filter(|test| test.test.file_path.is_none())
+        {
+            let lead = |name: &str| text::joined([package.as_str(), name]);
+            test.test.name = lead(&test.test.name);
+            if let Some(shown) = &mut test.shown_as.name {
+                *shown = lead(shown);
             }
         }
     }
-    if shared.is_empty() {
-        return None;
-    }
-    for (piece, package) in pieces.iter_mut().zip(&packages) {
-        let Some(package) = package else { continue };
-        for test in &mut piece.report.tests {
-            if test.test.file_path.is_none() && shared.contains(&hash(test)) {
-                test.test.name = text::joined([package.as_str(), &test.test.name]);
-            }
-        }
-    }
-    let named: Vec<&str> = named.into_iter().take(MOST_NAMED).collect();
-    Some(format!(
-        "{} names of tests are those of several packages, and the folder of the package leads each: {}. Reports with the \
-         files of their tests, or a --suite for each package, do not need this.",
-        shared.len(),
-        named.join(", ")
-    ))
 }
 
-/// Most packages that the warning names.
-const MOST_NAMED: usize = 5;
+/// A name without the folder of the package that leads it, as the runner knows it.
+pub fn without_package(name: &str) -> &str {
+    let led = name.split_once(text::JOINT);
+    let led = led.filter(|(first, _)| package(&format!("{first}/")).as_deref() == Some(*first));
+    led.map_or(name, |(_, own)| own)
+}
 
 /// Folders whose subfolders are the packages of a monorepo.
 const PARENTS: &[&str] = &[
@@ -85,6 +66,25 @@ fn package(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_without_the_package_that_leads_it() {
+        for (name, expected) in [
+            (
+                "packages/x > tests.test_shop > health",
+                "tests.test_shop > health",
+            ),
+            ("web/apps/shop > App renders", "App renders"),
+            (
+                "example.org/shop/cart > TestPays",
+                "example.org/shop/cart > TestPays",
+            ),
+            ("packages > adds", "packages > adds"),
+            ("adds", "adds"),
+        ] {
+            assert_eq!(without_package(name), expected);
+        }
+    }
 
     #[test]
     fn a_package_is_a_folder_below_one_that_holds_packages() {

@@ -51,6 +51,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Whether its tool retries tests by itself and writes a pass on retry like any other pass (`docs/formats.md`).
     pub hides_retries: bool,
+    /// Whether the names of its tests are unique in a repository, as with packages of Java, .NET and Go.
+    pub has_qualified_names: bool,
     /// Whether it says that results were taken from a cache, as `go test` does: those tests did not run.
     pub is_cached: bool,
 }
@@ -72,6 +74,10 @@ impl Report {
             tests: Vec::new(),
             warnings: Vec::new(),
             hides_retries: matches!(format, Format::Cucumber | Format::Mochawesome),
+            has_qualified_names: matches!(
+                format,
+                Format::Go | Format::Trx | Format::Testng | Format::Nunit | Format::Xunit
+            ),
             is_cached: false,
         }
     }

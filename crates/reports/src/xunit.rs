@@ -47,7 +47,11 @@ impl<'a> Document<'a> for Run {
         let failure = element.element("failure");
         let error = failure.and_then(|failure| error(input, failure));
         if element.name == "test" {
-            let status = input.status(outcome::OTHERS, &element.value("result"));
+            let reported = input.status(outcome::OTHERS, &element.value("result"));
+            let status = match reported.is_skip() && failure.is_some() {
+                true => AttemptStatus::Failed,
+                false => reported,
+            };
             let duration = input.seconds_to_ms(&element.value("time"));
             let attempt = failure::attempt(status, error.into_iter().collect(), duration, None);
             let attempt = attempt.skipped_because(text::skip_reason(element.text_of("reason")));

@@ -42,7 +42,7 @@ pub(crate) fn run<'w>(world: &'w ServedWorld, case: &Path, expected: &Value) -> 
         let mut process = world.cli.command(&[command, "--json"]);
         match command {
             "import" => drop(process.args(["--project", &outcome.project])),
-            "upload" => upload(&mut process, world, &outcome.project, is_plain),
+            "upload" | "run" => upload(&mut process, world, &outcome.project, is_plain),
             _ => {}
         }
         for (name, value) in step["env"].as_object().into_iter().flatten() {

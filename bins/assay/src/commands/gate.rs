@@ -17,7 +17,7 @@ use assay_cli_local::{
     sources::{checkout::Checkout, files, report_flags::ReportFlags, values},
 };
 use assay_cli_terminal::{message, misuse::Misuse, terminal};
-use assay_domain::{cause::Knowledge, id::RunId};
+use assay_domain::{cause::Knowledge, id::RunId, recording::LeftOver};
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
 use clap::Args;
@@ -229,7 +229,7 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
     };
     let recording = assay_ingest::prepare(arrival, clock::now())?.recording;
     let (incomplete, tests, started_at) = (
-        recording.why_incomplete(0),
+        recording.why_incomplete(LeftOver::default()),
         recording.tests.len(),
         recording.started_at,
     );

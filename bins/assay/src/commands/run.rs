@@ -257,7 +257,7 @@ fn send_written(
     let answer = sender.send_or_spool(&files, args.gate, Some(status))?;
     if !global.json {
         let words = sender.in_words(&answer);
-        let words = wrapped(&terminal::inert(words.trim_end()), terminal::stderr_width());
+        let words = wrapped(words.trim_end(), terminal::stderr_width());
         writeln!(terminal::err(), "{words}")?;
     } else if !args.gate {
         output::print(true, &answer, String::new)?;

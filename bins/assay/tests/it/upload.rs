@@ -324,7 +324,7 @@ fn an_unreachable_server_exits_with_1_and_best_effort_makes_it_a_warning() {
     assert_eq!(gone.status.code(), Some(1));
     for part in [
         "assay: nothing was stored: http://127.0.0.1:1 does not answer",
-        "-> see whether ASSAY_INGEST_URL",
+        "-> see whether ASSAY_URL (or ASSAY_INGEST_URL, or --url) names the server",
     ] {
         assert!(
             stderr_text(&gone).contains(part),

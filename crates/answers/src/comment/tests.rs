@@ -561,6 +561,34 @@ fn a_clean_commit_is_one_green_line_and_missing_results_are_not_clean() {
 }
 
 #[test]
+fn skipped_tests_have_not_passed_and_a_commit_without_a_passed_test_is_not_clean() {
+    let of = |passed, skipped| {
+        let runs = vec![run("unit", RunStatus::Passed, None)];
+        let mut results = results("", Vec::new(), gate(0.0, Action::Pass, 0), runs);
+        results.counts = Counts {
+            total: passed + skipped,
+            passed,
+            skipped,
+            ..Counts::default()
+        };
+        let comment = compose(&results, &FailedError::default());
+        (comment.headline, comment.clean)
+    };
+    for (counts, headline, clean) in [
+        ((3, 0), "3 tests passed on de104964", true),
+        ((1, 9), "1 test passed on de104964; 9 tests were skipped", true),
+        (
+            (0, 10),
+            "No test passed on de104964; 10 tests were skipped",
+            false,
+        ),
+        ((0, 0), "No test passed on de104964", false),
+    ] {
+        assert_eq!(of(counts.0, counts.1), (headline.to_owned(), clean));
+    }
+}
+
+#[test]
 fn a_comment_of_ten_long_failures_fits() {
     let long = "`@#é".repeat(5_000);
     let failures = vec![failure(&long, 0.9, Action::Block); 10];

@@ -6,7 +6,7 @@ use assay_domain::{
     cause::{Action, Cause},
     id::ProjectId,
     owners::Ownership,
-    run::RunStatus,
+    run::{Counts, RunStatus},
     timestamp::Timestamp,
 };
 
@@ -77,6 +77,7 @@ impl Text<'_> {
         };
         self.ejection.is_none()
             && self.results.status == RunStatus::Passed
+            && self.results.counts.passed > 0
             && self.changes.iter().all(is_kept)
     }
 
@@ -113,12 +114,7 @@ impl Text<'_> {
         let percent = (results.gate.mine * 100.0).round();
         if results.counts.failed == 0 {
             return match results.status {
-                RunStatus::Passed => {
-                    format!(
-                        "{} passed on {short}",
-                        count(results.counts.total, "test", "tests")
-                    )
-                }
+                RunStatus::Passed => self.passed(short),
                 RunStatus::Failed => format!("A run of {short} failed with an error outside of its tests"),
                 RunStatus::Incomplete => format!("No test failed on {short} so far, and results are missing"),
             };
@@ -138,6 +134,22 @@ impl Text<'_> {
             Action::Block => {
                 format!("{failed} on {short}; this change broke at least one of them ({percent} %): fix it")
             }
+        }
+    }
+
+    /// The numbers of passed and skipped tests, where none failed.
+    fn passed(&self, short: &str) -> String {
+        let Counts { passed, skipped, .. } = self.results.counts;
+        let of_passed = match passed {
+            0 => format!("No test passed on {short}"),
+            _ => format!("{} on {short}", count(passed, "test passed", "tests passed")),
+        };
+        match skipped {
+            0 => of_passed,
+            _ => format!(
+                "{of_passed}; {}",
+                count(skipped, "test was skipped", "tests were skipped")
+            ),
         }
     }
 
@@ -309,9 +321,18 @@ impl Text<'_> {
             Some(format!("{total} {words}: {names}."))
         };
         let renamed = changes.iter().flat_map(|changes| &changes.renamed.tests);
-        let guessed = renamed
+        let guessed: Vec<_> = renamed
             .filter(|renamed| renamed.guessed)
-            .map(|renamed| format!("{} is now {}", code(&renamed.from.name), code(&renamed.to.name)));
+            .take(MOST_NAMED)
+            .collect();
+        let advice = match guessed.iter().any(|renamed| renamed.can_be_joined()) {
+            true => " A line in `.assay/renames` joins them.",
+            false => "",
+        };
+        let guessed = guessed.iter().map(|renamed| {
+            let [from, to] = renamed.in_words().map(|name| code(&name));
+            format!("{from} is now {to}")
+        });
         let slower_total: u64 = changes.iter().map(|changes| changes.slower.total).sum();
         let slower = changes.iter().flat_map(|changes| &changes.slower.tests);
         let slower = slower.map(|slower| format!("{} {:.1} times", code(&slower.test.name), slower.factor));
@@ -319,8 +340,7 @@ impl Text<'_> {
             changes::summary(changes).map(|summary| format!("Against {}: {summary}.", self.base())),
             listed("newly skipped", |changes| &changes.newly_skipped),
             listed("no longer reported", |changes| &changes.no_longer_reported),
-            named(guessed)
-                .map(|names| format!("Probably renamed: {names}. A line in `.assay/renames` joins them.")),
+            named(guessed).map(|names| format!("Probably renamed: {names}.{advice}")),
             named(slower).map(|names| format!("{slower_total} slower: {names}.")),
         ];
         let selections = changes.iter().filter_map(RunChanges::selection).take(MOST_NAMED);

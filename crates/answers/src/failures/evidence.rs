@@ -49,9 +49,10 @@ fn supporting(cause: Cause, failure: &FailureCause) -> (Vec<(usize, EvidenceWord
     let facts = &failure.facts;
     let all = |indexes: &[usize], word| indexes.iter().map(|index| (*index, word)).collect::<Vec<_>>();
     let one = |index: Option<usize>, word| (all(index.as_slice(), word), u32::from(index.is_some()));
+    let passed_on_revision = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision);
     match cause {
         Cause::Flake => {
-            let (mut runs, passed) = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision);
+            let (mut runs, passed) = passed_on_revision;
             runs.extend(all(&facts.flakes, EvidenceWord::FailedOnGoodCode));
             (runs, passed + facts.good_failed)
         }
@@ -62,10 +63,11 @@ fn supporting(cause: Cause, failure: &FailureCause) -> (Vec<(usize, EvidenceWord
         }
         Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince),
         Cause::EarlierOnBranch => one(facts.episode_since, EvidenceWord::FailingSince),
-        Cause::ThisChange => (
-            all(&facts.stable_passes, EvidenceWord::PassedOnStable),
-            facts.stable_runs - facts.stable_failed,
-        ),
+        Cause::ThisChange => {
+            let (mut runs, passed) = passed_on_revision;
+            runs.extend(all(&facts.stable_passes, EvidenceWord::PassedOnStable));
+            (runs, passed + facts.stable_runs - facts.stable_failed)
+        }
         Cause::Unclear => (Vec::new(), 0),
     }
 }

@@ -199,7 +199,7 @@ impl<'r> Overlay<'r> {
             ))
         });
         let failures = failures.collect();
-        let incomplete = self.recording.why_incomplete(self.recognised.left_failed);
+        let incomplete = self.recording.why_incomplete(self.recognised.left_over);
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,
             gate: gate.of_incomplete(incomplete.is_some()),

@@ -139,8 +139,12 @@ impl CauseSentences<'_> {
             Knowledge::AtTheTime => "; this error was never seen before",
             Knowledge::Hindsight => "; this error was seen nowhere else",
         };
+        let passed = match self.run(facts.passed_on_revision) {
+            Some(run) => format!(", which passed in run {}", run.number),
+            None => String::new(),
+        };
         let again = self.landed_again();
-        format!("{stable_runs} and failed on this revision{variants}{error}{again}")
+        format!("{stable_runs} and failed on this revision{variants}{passed}{error}{again}")
     }
 
     /// The runs of the stable branch in which this error began and ended; empty unless it had and mended the error.

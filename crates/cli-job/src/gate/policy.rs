@@ -10,6 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_flakiness::any_mine;
+use assay_reports::without_package;
 use glob::Pattern;
 
 use crate::gate::{
@@ -308,7 +309,7 @@ impl Rules {
 /// name begins with names it: `tests.test_cart` is `tests/test_cart.py`.
 pub(crate) fn touches_test(changed: &HashSet<String>, name: &str, file: Option<&str>) -> bool {
     let Some(file) = file else {
-        let module = name.split(" > ").next().unwrap_or(name);
+        let module = without_package(name).split(" > ").next().unwrap_or(name);
         return changed.iter().any(|changed| names_module(module, changed));
     };
     touches(changed, file)

@@ -9,7 +9,7 @@ use std::{
 use assay_cli_terminal::progress::Progress;
 use assay_domain::{attempt::AttemptStatus, test::TestName};
 use assay_flakiness::plan::reruns::{ProcessOf, RerunKind};
-use assay_reports::{Report, ReportedTest};
+use assay_reports::{Report, ReportedTest, without_package};
 
 use crate::runners::{
     Runner,
@@ -145,7 +145,13 @@ impl Durations {
 
 /// What a rerun with its file runs: the file, else the class or package.
 pub(crate) fn file_of(test: &TestName) -> Option<String> {
-    let class = || test.name.split_once(" > ").map(|(class, _)| class.to_owned());
+    let class = || {
+        let (_, name) = without_package(&test.name).split_once(" > ")?;
+        test.name
+            .strip_suffix(name)?
+            .strip_suffix(" > ")
+            .map(str::to_owned)
+    };
     test.file_path.clone().or_else(class)
 }
 

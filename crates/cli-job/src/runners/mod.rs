@@ -14,6 +14,7 @@ pub mod selection;
 mod surefire;
 
 use assay_domain::test::TestName;
+use assay_reports::without_package;
 use serde_json::json;
 
 pub use names::Use;
@@ -56,6 +57,26 @@ pub struct RunnerList {
     pub left_out: Vec<(TestName, &'static str)>,
 }
 
+/// A test by the name that its runner knows. Lists for scripts have the stored name.
+pub(crate) fn in_runner(test: &TestName, runner: Runner) -> TestName {
+    let name = match runner {
+        Runner::Txt | Runner::Json => &test.name,
+        Runner::Playwright
+        | Runner::Pytest
+        | Runner::Nextest
+        | Runner::Go
+        | Runner::Jest
+        | Runner::Vitest
+        | Runner::Mocha
+        | Runner::Dotnet
+        | Runner::Surefire => without_package(&test.name),
+    };
+    TestName {
+        name: name.to_owned(),
+        file_path: test.file_path.clone(),
+    }
+}
+
 /// A list of these tests for a runner.
 pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
     let convert: fn(&TestName) -> Result<String, &'static str> = match runner {
@@ -80,7 +101,7 @@ pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
     let mut left_out = Vec::new();
     for test in tests {
         let has_breaks = runner != Runner::Json && test.name.contains(['\n', '\r', '\0']);
-        match convert(test) {
+        match convert(&in_runner(test, runner)) {
             Ok(_) if has_breaks => left_out.push((test.clone(), "its name has a line break")),
             Ok(entry) => {
                 entries.push(entry);

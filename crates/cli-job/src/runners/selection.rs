@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ffi::OsString, path::Path};
 use assay_domain::test::TestName;
 
 use crate::runners::{
-    Runner, Use, list,
+    Runner, Use, in_runner, list,
     names::{class_and_method, literal},
     playwright, pytest,
 };
@@ -197,6 +197,10 @@ pub fn select(
             reason: "no test is to run again",
         });
     };
+    let tests: &[TestName] = &tests
+        .iter()
+        .map(|test| in_runner(test, runner))
+        .collect::<Vec<_>>();
     if selected == Selected::WithFile && !by_file(runner) {
         return Err(NotSelectable::new(
             first,

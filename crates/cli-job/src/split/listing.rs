@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use assay_domain::test::TestName;
+use assay_reports::without_package;
 
 use crate::{runners::Use, split::Timings};
 
@@ -258,7 +259,8 @@ impl Listing {
 
     /// The units that a stored test may belong to.
     fn keys_of(&self, test: &TestName) -> Vec<String> {
-        let class = || test.name.split(" > ").next().map(str::to_owned);
+        let name = without_package(&test.name);
+        let class = || name.split(" > ").next().map(str::to_owned);
         match self.runner {
             Runner::Playwright => {
                 let list = crate::runners::list(
@@ -268,11 +270,11 @@ impl Listing {
                 );
                 list.text.lines().map(str::to_owned).collect()
             }
-            Runner::Pytest | Runner::Nextest => vec![test.name.clone()],
+            Runner::Pytest | Runner::Nextest => vec![name.to_owned()],
             Runner::Go | Runner::Surefire => class().into_iter().collect(),
             Runner::Jest | Runner::Vitest => test.file_path.iter().cloned().collect(),
             Runner::Dotnet => {
-                let method = test.name.replacen(" > ", ".", 1);
+                let method = name.replacen(" > ", ".", 1);
                 vec![dotnet::without_parameters(&method).0.to_owned()]
             }
         }

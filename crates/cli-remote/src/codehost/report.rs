@@ -324,7 +324,7 @@ fn words(what: &str, outcome: Outcome) -> String {
         Outcome::Edited => format!("the {what} was brought up to date"),
         Outcome::Unchanged => format!("the {what} is up to date"),
         Outcome::Newer => format!("the {what} is newer than this report"),
-        Outcome::Silent => format!("no {what}, because every test passed"),
+        Outcome::Silent => format!("no {what}, because no test failed"),
     }
 }
 

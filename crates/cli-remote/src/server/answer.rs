@@ -1,6 +1,6 @@
 //! The server's answer in words.
 
-use assay_cli_terminal::{changes, output};
+use assay_cli_terminal::{changes, output, terminal};
 use assay_domain::{
     recording::{ReplacedResults, VerdictChange, VerdictChanges},
     run::Counts,
@@ -74,31 +74,32 @@ impl Change {
     /// Converts the change. None if it has a verdict of a newer server that this program does not know.
     fn known(&self) -> Option<VerdictChange> {
         Some(VerdictChange {
-            test_name: shown_name(&self.test_name),
-            file_path: self.file_path.as_deref().map(shown_name),
+            test_name: shown(&self.test_name),
+            file_path: self.file_path.as_deref().map(shown),
             from: self.from.parse::<VerdictStatus>().ok()?,
             to: self.to.parse::<VerdictStatus>().ok()?,
         })
     }
 }
 
+/// A text of the server on one line, which cannot command a terminal or a CI service.
+fn shown(text: &str) -> String {
+    terminal::one_line(&shown_name(text))
+}
+
 /// The warnings of an answer.
 pub fn warnings(answer: &Value) -> Vec<String> {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
-    stored
-        .warnings
-        .iter()
-        .map(|warning| shown_name(warning))
-        .collect()
+    stored.warnings.iter().map(|warning| shown(warning)).collect()
 }
 
 /// Describes the answer to a report that was stored.
 pub fn in_words(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
-    let project = shown_name(&stored.project.name);
-    let text = |text: &Option<String>| text.as_deref().map(shown_name).unwrap_or_default();
+    let project = shown(&stored.project.name);
+    let text = |text: &Option<String>| text.as_deref().map(shown).unwrap_or_default();
     let ended = match stored.status.as_deref() {
-        Some(status) => shown_name(status),
+        Some(status) => shown(status),
         None => "is not complete yet".to_owned(),
     };
     let shard = match stored.run_id == stored.shard_id {
@@ -136,7 +137,7 @@ pub fn of_dry_run(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let rows = stored.values.iter().map(|value| {
         let text = |name: &str| match value.get(name) {
-            Some(Value::String(text)) => shown_name(text.lines().next().unwrap_or_default()),
+            Some(Value::String(text)) => shown(text.lines().next().unwrap_or_default()),
             Some(Value::Null) | None => String::new(),
             Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
                 value.to_string()
@@ -148,6 +149,6 @@ pub fn of_dry_run(answer: &Value) -> String {
         "{}\nWould store {} in {:?}; nothing was stored",
         output::table(&["VALUE", "", "FROM"], rows),
         output::counts(&stored.counts),
-        shown_name(&stored.project.name)
+        shown(&stored.project.name)
     )
 }

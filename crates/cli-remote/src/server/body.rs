@@ -75,7 +75,7 @@ fn write_parts(
 }
 
 /// The path of a file below a folder, if it is there.
-fn path_below(folder: &Path, file: &str) -> Option<String> {
+pub fn path_below(folder: &Path, file: &str) -> Option<String> {
     let (file, folder) = (fs::canonicalize(file).ok()?, fs::canonicalize(folder).ok()?);
     Some(file.strip_prefix(folder).ok()?.display().to_string())
 }

@@ -84,7 +84,7 @@ impl NoAnswer {
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => {
-                "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is reachable \
+                "see whether ASSAY_URL (or ASSAY_INGEST_URL, or --url) names the server, and whether it runs and is reachable \
                  from here"
             }
             Self::NoToken(_) => {

@@ -13,7 +13,7 @@ use assay_reports::shown_name;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use ureq::http::{Method, header};
+use ureq::http::{Method, StatusCode, header};
 
 use crate::server::{
     address::Address,
@@ -178,6 +178,15 @@ impl<'a> ReadApi<'a> {
         let status = answer.status.as_u16();
         let reason = match (answer.text("error"), answer.text("code")) {
             (Some(error), Some(code)) => format!("{error} ({status} {code})"),
+            _ if answer.status == StatusCode::TOO_MANY_REQUESTS => {
+                let again = match answer.retry_after {
+                    Some(wait) => format!("in {} s", wait.as_secs()),
+                    None => "in the next minute".to_owned(),
+                };
+                format!(
+                    "{address} answered {status}: this key made its requests of the minute; try again {again}"
+                )
+            }
             _ => format!(
                 "{address} answered {status}, which is not an answer of the read API; check ASSAY_API_URL"
             ),

@@ -19,7 +19,7 @@ use crate::{
     period::Period,
     plan::Plan,
     project::{Caller, Project, ProjectEntry},
-    recording::{Recording, RunContext},
+    recording::{LeftOver, Recording, RunContext},
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, SomeTests, TestEntry},
     settings::Settings,
@@ -407,8 +407,8 @@ pub struct RecognisedReport {
     pub tests: Vec<Option<TestOrdinal>>,
     /// The outcome of each test of the report once it is part of its run, in its order.
     pub outcomes: Vec<RecognisedOutcome>,
-    /// The number of tests that an earlier attempt of the report's job left failed, and that did not run again in it.
-    pub left_failed: u64,
+    /// What earlier attempts of the report's job left over.
+    pub left_over: LeftOver,
     /// The numbers of the known error signatures, by fingerprint.
     pub signatures: HashMap<String, u32>,
 }

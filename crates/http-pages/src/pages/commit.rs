@@ -403,7 +403,12 @@ fn renamed(renamed: &RenamedTests) -> Markup {
     html! {
         details.plain open[renamed.tests.iter().any(|test| test.guessed)] {
             summary { b { (grouped(renamed.total)) } " renamed" }
-            ul { @for test in &renamed.tests { li { bdi { (test.from.name) } @if test.guessed { " is probably now " } @else { " is now " } bdi { (test.to.name) } } } }
+            ul {
+                @for test in &renamed.tests {
+                    @let [from, to] = test.in_words();
+                    li { bdi { (from) } @if test.guessed { " is probably now " } @else { " is now " } bdi { (to) } }
+                }
+            }
         }
     }
 }

@@ -58,6 +58,7 @@ fn report() -> Report {
         }],
         warnings: Vec::new(),
         hides_retries: false,
+        has_qualified_names: false,
         is_cached: false,
     }
 }

@@ -91,6 +91,14 @@ impl Dialect {
         matches!(self, Self::Playwright | Self::Vitest | Self::Jest | Self::Mocha)
     }
 
+    /// Whether the names of its tests are unique in a repository.
+    pub(super) const fn has_qualified_names(self) -> bool {
+        matches!(
+            self,
+            Self::Surefire | Self::Gradle | Self::Nextest | Self::Gotestsum | Self::GoJunitReport
+        )
+    }
+
     /// The tool that wrote a case, if only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let dialect = suite.dialect;

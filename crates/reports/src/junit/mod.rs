@@ -193,6 +193,7 @@ impl<'a> Run<'a> {
         }
         let dialect = Dialect::of_case(suite, &case);
         report.hides_retries |= dialect.hides_retries();
+        report.has_qualified_names |= dialect.has_qualified_names();
         // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
         self.pytest_interrupted = dialect == Dialect::Pytest && case.is_nameless();
         if self.pytest_interrupted {

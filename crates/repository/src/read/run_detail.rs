@@ -8,7 +8,7 @@ use assay_domain::{
     excerpt::excerpt,
     id::RunId,
     project::Project,
-    recording::Gaps,
+    recording::{Gaps, LeftOver},
     run::{Run, RunDetail, RunPart, RunRest, RunResult, Shards, SomeTests, TestEntry},
     store::StoreError,
     test::TestOrdinal,
@@ -318,8 +318,8 @@ fn why_incomplete(
         is_cut_short: part::is_cut_short(parts)?,
         report_error: report_errors.first(),
         interrupted_tests: u64::try_from(interrupted).unwrap_or(0),
-        // Such tests are failures of the run.
-        left_failed: 0,
+        // They are failures and errors of the run.
+        left_over: LeftOver::default(),
     };
     Ok(gaps.reason())
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use assay_domain::{
     joins::Joins,
     project::Project,
-    recording::Recording,
+    recording::{LeftOver, Recording},
     rules::RecordingRules,
+    run::RunState,
     store::{RecognisedOutcome, RecognisedReport},
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -23,11 +24,11 @@ use super::{
 };
 use crate::{
     db::{
-        column::{count, file_hash, short_hash, storable},
+        column::{count, file_hash, int, short_hash, storable},
         pool::Read,
         schema::project,
     },
-    read::signature,
+    read::{part::StoredPart, signature},
 };
 
 /// The numbers of a report's run, tests and signatures.
@@ -55,7 +56,7 @@ pub(crate) fn recognise(
         .collect();
     let ordinals = known_tests(connection, of.id.0, &keys)?;
     let known: Vec<Option<i32>> = keys.iter().map(|key| ordinals.get(key).copied()).collect();
-    let (outcomes, left_failed) = outcomes(connection, of, recording, &target, &known)?;
+    let (outcomes, left_over) = outcomes(connection, of, recording, &target, &known)?;
     let tests = known
         .iter()
         .map(|ordinal| ordinal.map(count).transpose())
@@ -83,20 +84,19 @@ pub(crate) fn recognise(
         next_run: newest.saturating_add(1),
         tests,
         outcomes,
-        left_failed,
+        left_over,
         signatures,
     })
 }
 
-/// The outcome of each test once the report is a part of its run, and the number of tests that an earlier attempt left
-/// failed and that did not run again.
+/// The outcome of each test once the report is a part of its run, and what earlier attempts left over.
 fn outcomes(
     connection: &mut PgConnection,
     project: &Project,
     recording: &Recording,
     target: &Target<'_>,
     ordinals: &[Option<i32>],
-) -> Read<(Vec<RecognisedOutcome>, u64)> {
+) -> Read<(Vec<RecognisedOutcome>, LeftOver)> {
     // A report that is already stored is that part, and not another one.
     let same = target.same_part(recording)?.map(|part| part.number);
     let others = target.others(recording).filter(|part| Some(part.number) != same);
@@ -138,6 +138,23 @@ fn outcomes(
             let (in_run, own) = stored.or_else(|| test.outcome().map(|outcome| (outcome, outcome)))?;
             Some(RecognisedOutcome { in_run, own })
         });
-    let left_failed = roles.get(&number).map_or(0, |role| role.left_failed);
-    Ok((outcomes.collect(), u64::try_from(left_failed).unwrap_or(u64::MAX)))
+    let outcomes = outcomes.collect();
+    let Some(role) = roles.get(&number) else {
+        return Ok((outcomes, LeftOver::default()));
+    };
+    let is_unfinished = |part: &StoredPart| {
+        let is_over = roles.get(&part.number).is_some_and(|role| role.is_superseded);
+        !is_over && (part.has_errors() || part.state != RunState::Completed.as_str())
+    };
+    let index = recording.shard.map(|shard| int(shard.index));
+    let of_slot: Vec<&StoredPart> = parts.iter().filter(|part| part.index == index).collect();
+    let mut selected_from = role
+        .selected_from
+        .iter()
+        .filter_map(|place| of_slot.get(*place).copied());
+    let left_over = LeftOver {
+        failed: u64::try_from(role.left_failed).unwrap_or(u64::MAX),
+        unfinished: selected_from.any(is_unfinished),
+    };
+    Ok((outcomes, left_over))
 }

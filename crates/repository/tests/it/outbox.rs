@@ -3,6 +3,7 @@
 use assay_domain::{
     edge::{Edge, EdgeSubject},
     recording::Recording,
+    run::RunState,
     settings::{ChatEvent, FlakeBudget},
     store::{
         Administration, Attempt, MessageKey, MessageKind, NewMessage, Outbox, ProjectChange, Recorder, Store,
@@ -131,6 +132,28 @@ fn a_passed_run_of_an_old_commit_repairs_nothing() {
     import(&world, &of_commit("again", "01d", 7, "p"), 3);
     assert_eq!(edges(&world), broken);
     import(&world, &of_commit("fixed", "f1e", 6, "p"), 4);
+    assert_eq!(
+        events(&edges(&world)[broken.len()..]),
+        [ChatEvent::RunRecovered, ChatEvent::TestResolved]
+    );
+}
+
+#[test]
+fn an_incomplete_run_repairs_nothing() {
+    let world = world();
+    let run =
+        |key: &str, hours: i64, outcome: &str| report(key).at(hours * HOUR).test("x", outcome).test("y", "p");
+    import(&world, &run("bad", 9, "f"), 1);
+    let broken = edges(&world);
+    assert!(events(&broken).contains(&ChatEvent::RunFailed));
+    import(&world, &run("half", 8, "p").shard(1, 2), 2);
+    let mut cut = run("cut", 7, "p");
+    cut.state = RunState::Interrupted;
+    import(&world, &cut, 3);
+    // A day later their results count, and no part is expected any more.
+    import(&world, &run("other", 6, "p").branch("topic"), 24 * 60);
+    assert_eq!(edges(&world), broken);
+    import(&world, &run("fixed", 5, "p"), 24 * 60 + 1);
     assert_eq!(
         events(&edges(&world)[broken.len()..]),
         [ChatEvent::RunRecovered, ChatEvent::TestResolved]

@@ -128,6 +128,12 @@ fn of_last(runs: &[(&str, std::ops::Range<u32>, bool)]) -> String {
 
 /// The same with these errors.
 fn of_last_with(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts) -> String {
+    let (history, cause) = judged_last(runs, texts);
+    explanation(&history, &cause, Knowledge::AtTheTime)
+}
+
+/// The history of these runs, and the cause of a failure of the last one.
+fn judged_last(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts) -> (History, FailureCause) {
     let runs = (1..).zip(runs).map(|(number, (branch, failed, recovered))| {
         let started_at = Timestamp::from_unix_ms(i64::from(number) * 5 * DAY_MS / 24);
         let mut observed = RunObservations::of(RunFacts {
@@ -158,7 +164,22 @@ fn of_last_with(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts)
     let last = history.runs.last().unwrap().run.clone();
     let knowledge = Knowledge::AtTheTime;
     let causes = Engine::default().causes_of_run(&history, texts, last.number, knowledge, last.started_at);
-    explanation(&history, &causes[0], knowledge)
+    let cause = causes.into_iter().next().unwrap();
+    (history, cause)
+}
+
+#[test]
+fn a_change_that_passed_before_on_the_same_revision_is_named_with_that_run() {
+    let mut runs = vec![("main", 0..0, false); 20];
+    runs.extend([("feature", 0..0, false), ("feature", 0..1, false)]);
+    let (history, mut cause) = judged_last(&runs, &ErrorTexts::new());
+    let broke = "Passed in all 20 runs on main and failed on this revision";
+    assert_eq!(explanation(&history, &cause, Knowledge::AtTheTime), broke);
+    cause.facts.passed_on_revision = Some(20);
+    assert_eq!(
+        explanation(&history, &cause, Knowledge::AtTheTime),
+        format!("{broke}, which passed in run 21")
+    );
 }
 
 #[test]

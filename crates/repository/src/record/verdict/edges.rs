@@ -90,9 +90,8 @@ struct SuiteState {
     run: RunId,
     /// Whether it failed, apart from flaky tests.
     failed: bool,
-    /// Whether it failed apart from flaky tests, or a test fails that an edge called broken: in it, or in the newest
-    /// complete run and not in a later one. A new verdict about the same run never makes a failed suite pass, and neither
-    /// does a run without some of its parts.
+    /// Whether it failed apart from flaky tests, is not complete, or a test fails that an edge called broken. A new verdict
+    /// about the same run never makes a failed suite pass, and neither does a run without some of its parts.
     still_fails: bool,
 }
 
@@ -117,6 +116,8 @@ struct TestChange {
 struct Place {
     suite: Arc<str>,
     run: RunId,
+    /// An incomplete run proves no repair.
+    is_of_complete_run: bool,
     failing_since: Option<i32>,
 }
 
@@ -200,11 +201,8 @@ impl JudgedEdges {
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
             let oldest_first: Vec<&RunObservations> = newest_first.iter().rev().copied().collect();
             let failing: BTreeSet<i32> = failing_since(&oldest_first).into_keys().map(int).collect();
-            let still_fails = failed
-                || failing.iter().any(|test| {
-                    edges.get(test) == Some(&ChatEvent::TestBroken)
-                        || !newest.ending.complete && is_red(*test)
-                });
+            let is_told = |test| edges.get(test) == Some(&ChatEvent::TestBroken);
+            let still_fails = failed || !newest.ending.complete || failing.iter().any(is_told);
             fail_now.extend(failing);
             red.extend(red_tests);
             states.insert(
@@ -228,7 +226,10 @@ impl JudgedEdges {
             let is_broken = to == VerdictStatus::Broken || red.contains(&test);
             let event = match (edge, failing_since) {
                 (Some(ChatEvent::TestBroken), Some(_)) => None,
-                (Some(ChatEvent::TestBroken), None) => place.is_some().then_some(ChatEvent::TestResolved),
+                (Some(ChatEvent::TestBroken), None) => {
+                    let has_recovered = place.as_ref().is_some_and(|place| place.is_of_complete_run);
+                    has_recovered.then_some(ChatEvent::TestResolved)
+                }
                 (_, Some(since)) if is_broken && fail_now.contains(&test) => {
                     // A breakage that was there before edges were written is none.
                     let began = place.as_ref().is_some_and(|place| place.run.number == since);
@@ -471,6 +472,7 @@ fn place(suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>, test: i32) -> Optio
     Some(Place {
         suite: Arc::clone(suite),
         run: run_id(newest)?,
+        is_of_complete_run: newest.ending.complete,
         failing_since,
     })
 }
