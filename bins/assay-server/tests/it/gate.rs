@@ -31,14 +31,15 @@ pub(crate) fn report(cases: &[Case<'_>]) -> String {
 pub(crate) const TIMEOUT: Option<&str> = Some("Timed out waiting for the cart");
 pub(crate) const WRONG: Option<&str> = Some("expected 3 items, got 4");
 
-/// A server with 20 runs of main within six days: `odd` fails in every fourth, `old` in the last five.
+/// A server with 20 runs of main within six days: `odd` fails in every fourth, at another hour each time, `old` in the last
+/// five.
 pub(crate) fn ingest() -> IngestServer {
     let ingest = IngestServer::new();
     let newest = OffsetDateTime::now_utc() - Duration::hours(2);
     for run in 1..=20 {
         let odd = (run % 4 == 0).then_some(()).and(TIMEOUT);
         let old = (run > 15).then_some(()).and(WRONG);
-        let started = newest - Duration::hours(i64::from(20 - run) * 6);
+        let started = newest - Duration::hours(i64::from(20 - run) * 7);
         let started = started
             .format(&time::format_description::well_known::Rfc3339)
             .unwrap();

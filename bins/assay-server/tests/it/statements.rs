@@ -24,7 +24,7 @@ const STATEMENTS: [(&str, usize, bool); 17] = [
     ("/projects/{projectId}/commits/{commitSha}", 8, true),
     ("/projects/{projectId}/errors", 10, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),
-    ("/projects/{projectId}/tests/{testName}", 4, true),
+    ("/projects/{projectId}/tests/{testName}", 6, true),
     ("/projects/{projectId}/tests/{testName}/status", 2, false),
     ("/projects/{projectId}/tests/{testName}/fix", 14, true),
     ("/projects/{projectId}/tests/{testName}/proof", 6, true),

@@ -436,7 +436,7 @@ fn the_command_of_a_fix_names_the_variant_on_which_the_test_fails() {
     let on_default = agents.answer("check_fix", json!({"test": "cart > pays"}));
     let command = text(&on_default["command"]);
     assert!(
-        command.ends_with("--test 'cart > pays' -- YOUR TEST COMMAND"),
+        command.ends_with("--test 'cart > pays' --file 'cart.test.ts' -- YOUR TEST COMMAND"),
         "{command}"
     );
     for ago in [440, 340, 240] {
