@@ -16,7 +16,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge as _, LastRun, VerdictEntry, VerdictStatus},
 };
-use assay_flakiness::{ENGINE_VERSION, Engine};
+use assay_flakiness::{CALENDAR_DAYS, ENGINE_VERSION, Engine};
 use serde::Serialize;
 
 use crate::analysis::{
@@ -169,6 +169,9 @@ impl Collector {
             });
         }
         let history = self.history(&runs);
+        // The calendar looks further back than the rest of the engine.
+        let with_earlier = self.history(&self.window(now.plus_days(-CALENDAR_DAYS), now));
+        let earlier = with_earlier.runs.len().saturating_sub(runs.len());
         let stable = StableBranchState::of(&history);
         let first_failures = history.first_failures();
         let errors = self.errors(&history, &runs);
@@ -177,14 +180,14 @@ impl Collector {
             starts: HashMap::new(),
         };
         let mut tests: Vec<AnalyzedTest> = Engine::default()
-            .judge(&history, now)
+            .judge(&with_earlier, now)
             .into_iter()
             .map(|judgement| {
                 let test = judgement.verdict.test;
                 let last = judgement
                     .verdict
                     .last_run
-                    .and_then(|index| last.of(&history, index, test));
+                    .and_then(|index| last.of(&history, index.checked_sub(earlier)?, test));
                 let name = self.tests.name(test);
                 AnalyzedTest {
                     entry: VerdictEntry::new(

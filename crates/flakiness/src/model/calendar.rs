@@ -27,7 +27,7 @@ const HOURS: i64 = 24;
 /// The separate days with a failure from which the calendar explains them.
 pub(crate) const OCCURRENCES: usize = 3;
 /// The days that are read, where a history has them: three ends of a month.
-pub(crate) const DAYS_READ: i64 = 100;
+pub const DAYS_READ: i64 = 100;
 /// The last days of a month that count as its end.
 const LAST_DAYS: u8 = 3;
 
