@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{store::StoreError, timestamp::Timestamp, vocabulary::vocabulary};
+use crate::{
+    revision::{SHORTEST_COMMIT, is_commit},
+    store::StoreError,
+    timestamp::Timestamp,
+    vocabulary::vocabulary,
+};
 
 /// Most fixes of a test that are stored, the newest ones.
 pub const MOST_FIXES: u32 = 20;
-/// The fewest characters of a commit's id that name it.
-pub const SHORTEST_COMMIT: usize = 7;
-/// The most: those of SHA-256.
-const LONGEST_COMMIT: usize = 64;
 
 vocabulary!(
     /// With which tests a test runs. Later modes have more of them.
@@ -67,10 +68,9 @@ vocabulary!(
     }
 );
 
-/// Whether a text is the id of a commit or enough of its beginning.
-pub fn is_commit(text: &str) -> bool {
-    let is_digit = |c: char| c.is_ascii_hexdigit() && !c.is_ascii_uppercase();
-    (SHORTEST_COMMIT..=LONGEST_COMMIT).contains(&text.len()) && text.chars().all(is_digit)
+/// Whether a text is the id of a commit, or enough of its beginning, as it is stored.
+pub fn is_stored_commit(text: &str) -> bool {
+    is_commit(text) && !text.contains(|c: char| c.is_ascii_uppercase())
 }
 
 /// What a job found when it repeated a test.
@@ -118,7 +118,7 @@ pub struct NewFix {
 impl NewFix {
     /// Checks the fields. An error names the field and the expected value.
     pub fn check_fields(&self) -> Result<(), (&'static str, String)> {
-        if !is_commit(&self.revision) {
+        if !is_stored_commit(&self.revision) {
             let expected = format!(
                 "expected the id of a commit, at least {SHORTEST_COMMIT} of its hexadecimal digits, in lower case"
             );

@@ -11,6 +11,17 @@ pub fn tested_or_commit<T>(tested_revision: Option<T>, commit_sha: Option<T>) ->
     tested_revision.or(commit_sha)
 }
 
+/// The fewest characters of a commit's id that name it.
+pub const SHORTEST_COMMIT: usize = 7;
+/// The most: those of SHA-256.
+const LONGEST_COMMIT: usize = 64;
+
+/// Whether a text is the id of a commit or enough of its beginning.
+pub fn is_commit(text: &str) -> bool {
+    (SHORTEST_COMMIT..=LONGEST_COMMIT).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// Whether two names of a commit agree on their common length: one may be abbreviated.
 pub fn is_same_revision(one: &str, other: &str) -> bool {
     let length = one.len().min(other.len());

@@ -1,6 +1,6 @@
 //! Parses the values that a user gives beside a report, as flags or as fields.
 
-use assay_domain::recording::ShardIndex;
+use assay_domain::{recording::ShardIndex, revision::is_commit};
 
 use crate::text::{self, BadText, one_line};
 
@@ -36,8 +36,7 @@ pub fn run_key(text: &str) -> Result<String, BadText> {
 
 /// A commit by its hash, which may be abbreviated.
 pub fn commit_hash(text: &str) -> Result<String, &'static str> {
-    let is_hash = (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hash
+    is_commit(text)
         .then(|| text.to_ascii_lowercase())
         .ok_or("expected a commit of 7 to 64 hexadecimal digits")
 }

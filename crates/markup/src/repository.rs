@@ -1,5 +1,6 @@
 //! Links to the repository of a CI run. The address of the run's page determines the repository.
 
+use assay_domain::revision::is_commit;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -50,7 +51,7 @@ impl Repository {
 
     /// The page of a commit.
     pub fn commit(&self, sha: &str) -> Option<String> {
-        let base = is_sha(sha).then_some(&self.base)?;
+        let base = is_commit(sha).then_some(&self.base)?;
         Some(match self.host {
             Host::GitHub | Host::LikeGitHub => format!("{base}/commit/{sha}"),
             Host::GitLab => format!("{base}/-/commit/{sha}"),
@@ -70,7 +71,7 @@ impl Repository {
     /// The page of a file at a commit. `file` is relative to the repository's root.
     pub fn file(&self, sha: &str, file: &str) -> Option<String> {
         let is_inside = !file.starts_with(['/', '\\']) && !file.split('/').any(|part| part == "..");
-        let base = (is_sha(sha) && is_inside).then_some(&self.base)?;
+        let base = (is_commit(sha) && is_inside).then_some(&self.base)?;
         let file = utf8_percent_encode(file, ESCAPED);
         match self.host {
             Host::GitHub => Some(format!("{base}/blob/{sha}/{file}")),
@@ -78,10 +79,6 @@ impl Repository {
             Host::LikeGitHub => None,
         }
     }
-}
-
-fn is_sha(sha: &str) -> bool {
-    (7..=64).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The host of an address, with its port.

@@ -26,8 +26,9 @@ use assay_cli_terminal::{
     values::duration,
 };
 use assay_domain::{
-    fix::{FixOutcome, NewFix, RunMode, SHORTEST_COMMIT, is_commit},
+    fix::{FixOutcome, NewFix, RunMode, is_stored_commit},
     id::ProjectId,
+    revision::SHORTEST_COMMIT,
     test::TestName,
 };
 use assay_ingest::ci::CiContext;
@@ -233,7 +234,7 @@ fn commit_of(name: &str) -> anyhow::Result<String> {
         &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit],
     );
     let id = known.map_or_else(|_| name.to_ascii_lowercase(), |id| id.trim().to_owned());
-    match is_commit(&id) {
+    match is_stored_commit(&id) {
         true => Ok(id),
         false => Err(Misuse(format!(
             "--commit {name} is no commit of this checkout; give at least {SHORTEST_COMMIT} characters of its id"

@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
-    fix::{FixState, StoredFix, is_commit},
+    fix::{FixState, StoredFix, is_stored_commit},
     history::{Occurrence, TestHistory},
     id::RunId,
     project::Project,
-    revision::tested_or_commit,
+    revision::{revision_order, tested_or_commit},
     signature::Classifier as _,
     store::{Store, StoreError},
     test::TestName,
@@ -143,30 +143,29 @@ fn around<'a>(history: &'a TestHistory, revision: &str) -> (Vec<&'a Occurrence>,
         .filter(|run| !run.status.is_skip())
         .collect();
     runs.reverse();
-    let code = |run: &Occurrence| tested_or_commit(run.tested_revision.clone(), run.commit_sha.clone());
-    let mut first_runs: HashMap<String, Timestamp> = HashMap::new();
-    for run in &runs {
+    let places = revision_order(runs.iter().map(|run| {
+        let code = tested_or_commit(run.tested_revision.as_deref(), run.commit_sha.as_deref());
         let seen = run.revision.revision_seen_at.unwrap_or(run.started_at);
-        if let Some(code) = code(run) {
-            let first = first_runs.entry(code).or_insert(seen);
-            *first = seen.min(*first);
-        }
-    }
-    let place = |run: &Occurrence| {
-        code(run)
-            .and_then(|code| first_runs.get(&code).copied())
-            .unwrap_or(run.started_at)
-    };
-    let is_of = |run: &&&Occurrence| {
+        (code, (seen, run.run_number))
+    }));
+    let runs = runs
+        .into_iter()
+        .zip(places.into_iter().map(|((first, _), _)| first));
+    let is_of = |run: &Occurrence| {
         let commits = [run.tested_revision.as_deref(), run.commit_sha.as_deref()];
         let is_named =
-            |commit: &str| commit == revision || is_commit(revision) && commit.starts_with(revision);
+            |commit: &str| commit == revision || is_stored_commit(revision) && commit.starts_with(revision);
         commits.into_iter().flatten().any(is_named)
     };
-    match runs.iter().filter(is_of).map(|run| place(run)).min() {
-        Some(first) => runs.into_iter().partition(|run| place(run) < first),
-        None => (runs, Vec::new()),
-    }
+    let own = runs
+        .clone()
+        .filter(|(run, _)| is_of(run))
+        .map(|(_, place)| place)
+        .min();
+    let (before, since): (Vec<_>, Vec<_>) = runs.partition(|(_, place)| own.is_none_or(|own| *place < own));
+    let without_place =
+        |runs: Vec<(&'a Occurrence, Timestamp)>| runs.into_iter().map(|(run, _)| run).collect();
+    (without_place(before), without_place(since))
 }
 
 fn failures<'a>(runs: &[&'a Occurrence]) -> impl Iterator<Item = &'a Occurrence> {

@@ -13,7 +13,7 @@ use assay_cli_terminal::{
     progress::Progress,
     retry::{self, Backoff, Transient},
 };
-use assay_domain::run::CiProvider;
+use assay_domain::{revision::is_commit, run::CiProvider};
 
 use crate::codehost::{
     annotations,
@@ -195,7 +195,7 @@ impl Job<'_> {
             Some(CiProvider::GithubActions) => host::github(self.variable, self.deadline)?,
             Some(_) | None => None,
         };
-        let revision = comment.revision.as_deref().filter(is_sha);
+        let revision = comment.revision.as_deref().filter(|revision| is_commit(revision));
         let Some(((requests, repository), revision)) = host.zip(revision) else {
             return Ok(None);
         };
@@ -311,11 +311,6 @@ impl Transient for Failure {
             Self::Compose(_) => None,
         }
     }
-}
-
-/// Whether a text is a commit's id, which may stand in a path.
-fn is_sha(text: &&str) -> bool {
-    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn words(what: &str, outcome: Outcome) -> String {
