@@ -7,7 +7,7 @@ use assay_domain::{
     run::RunState,
     timestamp::Timestamp,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
     collect::{Collector, LocatedTest},
@@ -94,7 +94,7 @@ struct Began {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Envelope {
-    meta: Option<Meta>,
+    meta: Option<IgnoredAny>,
     gherkin_document: Option<Document>,
     pickle: Option<Pickle>,
     test_case: Option<TestCase>,
@@ -105,9 +105,6 @@ pub(crate) struct Envelope {
     test_run_finished: Option<RunEnd>,
     parse_error: Option<RunEnd>,
 }
-
-#[derive(Debug, Default, Deserialize)]
-struct Meta {}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -83,6 +83,7 @@ pub(crate) fn table(seeds: &[u64]) -> String {
     for seed in seeds {
         let world = world(*seed, &mut planted);
         let engine = Engine::default();
+        let order = world.history.revision_order();
         for (place, run) in world.runs.iter().enumerate() {
             let observed = world.history.runs.get(place);
             let Some(observed) = observed.filter(|_| run.at >= COUNTED_FROM) else {
@@ -92,7 +93,7 @@ pub(crate) fn table(seeds: &[u64]) -> String {
             let causes =
                 engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
             for failure in &causes {
-                let answer = Answer::of(&world.history, failure).and_then(|answer| answer.revert);
+                let answer = Answer::of((&world.history, &order), failure).and_then(|answer| answer.revert);
                 let Some(advice) = answer else { continue };
                 let truth = culprit(&world, place, failure.test);
                 let named = truth.as_deref() == Some(advice.suspect.as_str());

@@ -7,6 +7,7 @@ use assay_domain::{
     owners::{Lookup, Ownership},
     page::Page,
     project::ProjectTag,
+    revision::RevisionOrder,
     test::TestOrdinal,
     timestamp::Timestamp,
     verdict::FailingSince,
@@ -101,7 +102,7 @@ impl ExplainedFailure {
         failure: &JudgedFailure,
         knowledge: Knowledge,
         stored: StoredFacts,
-        (error, owners, actions): (Option<&ErrorName>, &mut Lookup<'_>, &Actions),
+        (error, owners, actions, order): (Option<&ErrorName>, &mut Lookup<'_>, &Actions, &[RevisionOrder]),
     ) -> Self {
         let JudgedFailure {
             cause,
@@ -125,7 +126,7 @@ impl ExplainedFailure {
             same_error: cause.facts.same_error.into(),
             verdict: stored.verdict,
             stable: StableState::of(cause),
-            breakage: Breakage::of(history, cause),
+            breakage: Breakage::of((history, order), cause),
             fingerprint: error.map(|error| error.fingerprint.clone()),
             title: error.map(|error| error.title.clone()),
             runs_elsewhere: *runs_elsewhere,
@@ -150,13 +151,13 @@ pub struct Breakage {
 }
 
 impl Breakage {
-    /// The beginning of a failure on the stable branch; none on other branches, and for a test that passed on retry.
-    pub fn of(history: &History, failure: &FailureCause) -> Option<Self> {
+    /// The beginning of a failure on the stable branch; none on other branches, and for a test that passed on retry. The
+    /// history has its runs' places in the order of revisions beside it.
+    pub fn of((history, order): (&History, &[RevisionOrder]), failure: &FailureCause) -> Option<Self> {
         let here = history.runs.get(failure.run_index)?;
         if !failure.facts.on_stable || failure.recovered {
             return None;
         }
-        let order = history.revision_order();
         let order = |index: usize| order.get(index);
         let mut before: Vec<usize> = (0..history.runs.len())
             .filter(|index| order(*index) < order(failure.run_index))

@@ -118,6 +118,7 @@ impl UnpagedFailures {
         let tests: Vec<TestOrdinal> = on_page().map(|failure| failure.cause.test).collect();
         let facts = snapshot.stored_facts(&tests)?;
         let mut owners = self.owners.lookup();
+        let order = self.history.revision_order();
         let entries = on_page().map(|failure| {
             let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
             let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
@@ -126,7 +127,7 @@ impl UnpagedFailures {
                 failure,
                 knowledge,
                 facts,
-                (error, &mut owners, &self.judged.actions),
+                (error, &mut owners, &self.judged.actions, &order),
             )
         });
         Ok((page, entries.collect()))

@@ -181,6 +181,7 @@ impl<'r> Overlay<'r> {
         let facts = snapshot.stored_facts(&known_tests)?;
         let owners = owners::in_window(snapshot, self.window)?;
         let mut owners = owners.lookup();
+        let order = self.history.revision_order();
         let failures = causes.into_iter().filter_map(|cause| {
             let (test, outcome) = tests.get(&cause.test)?;
             let final_status = FinalStatus {
@@ -195,7 +196,7 @@ impl<'r> Overlay<'r> {
                 &judged,
                 Knowledge::AtTheTime,
                 facts,
-                (error, &mut owners, &actions),
+                (error, &mut owners, &actions, &order),
             ))
         });
         let failures = failures.collect();

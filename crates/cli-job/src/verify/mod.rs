@@ -42,7 +42,7 @@ const HIDES_RETRIES: &str = "this report writes a pass on retry like any other p
                              (docs/formats.md#retries)";
 const ALONE: &str = "the command ran no other test, so it was no run in its suite; run the whole suite";
 const CACHED: &str =
-    "results were taken from a cache, so the tests did not run; repeat them anew, as by -count=1 of Go";
+    "the results are from a cache, so the tests did not run; turn the cache off, in Go by -count=1";
 /// So many equal reports in a row, with each duration, are copies of one.
 const COPIES: u32 = 20;
 const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
@@ -277,15 +277,20 @@ impl<'a> Session<'a> {
 
     /// Whether a report is that of an earlier run, which the command took from a cache.
     fn is_copy(&mut self, report: &Report) -> bool {
-        let count = match &self.repeated {
-            Some((last, count)) if last == report => count + 1,
-            _ => 1,
+        let count = match &mut self.repeated {
+            Some((last, count)) if last == report => {
+                *count += 1;
+                *count
+            }
+            repeated => {
+                *repeated = Some((report.clone(), 1));
+                1
+            }
         };
         let attempts = report.tests.iter().flat_map(|test| test.attempts.iter());
         let has_durations = attempts
             .filter_map(|attempt| attempt.duration_ms)
             .any(|ms| ms > 0);
-        self.repeated = Some((report.clone(), count));
         has_durations && count >= COPIES
     }
 

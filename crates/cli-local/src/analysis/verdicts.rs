@@ -160,7 +160,11 @@ impl Collector {
     pub fn judge(&self, now: Option<Timestamp>) -> Result<Analysis, NothingToJudge> {
         let newest = self.newest().ok_or(NothingToJudge::NoRuns)?;
         let now = now.unwrap_or(newest);
-        let runs = self.window(now.plus_days(-ENGINE_WINDOW_DAYS), now);
+        // The calendar looks further back than the rest of the engine.
+        let read = self.window(now.plus_days(-CALENDAR_DAYS), now);
+        let from = now.plus_days(-ENGINE_WINDOW_DAYS);
+        let earlier = read.partition_point(|run| run.started_at < from);
+        let runs = read.get(earlier..).unwrap_or_default();
         if runs.is_empty() {
             return Err(NothingToJudge::NoneInWindow {
                 read: self.runs(),
@@ -168,15 +172,17 @@ impl Collector {
                 newest,
             });
         }
-        let history = self.history(&runs);
-        // The calendar looks further back than the rest of the engine.
-        let with_earlier = self.history(&self.window(now.plus_days(-CALENDAR_DAYS), now));
-        let earlier = with_earlier.runs.len().saturating_sub(runs.len());
+        let with_earlier = self.history(&read);
+        let history = History {
+            stable_branch: Arc::clone(&with_earlier.stable_branch),
+            tests: with_earlier.tests,
+            runs: with_earlier.runs.iter().skip(earlier).cloned().collect(),
+        };
         let stable = StableBranchState::of(&history);
         let first_failures = history.first_failures();
-        let errors = self.errors(&history, &runs);
+        let errors = self.errors(&history, runs);
         let mut last = LastResults {
-            runs: &runs,
+            runs,
             starts: HashMap::new(),
         };
         let mut tests: Vec<AnalyzedTest> = Engine::default()
@@ -215,7 +221,7 @@ impl Collector {
             stable: stable.state(&history),
             runs_assumed_stable: self.assumed_stable,
             tests,
-            report_errors: self.report_errors_since(now.plus_days(-ENGINE_WINDOW_DAYS), now),
+            report_errors: self.report_errors_since(from, now),
             causes: None,
             run_indexes: outcomes::run_indexes(&history),
             urls: runs.iter().filter_map(|run| run.page()).collect(),

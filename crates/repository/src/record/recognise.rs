@@ -20,11 +20,11 @@ use super::{
     contents::PartExecution,
     intern::{RecordingOrdinals, TestKey, known_signatures, known_tests},
     run,
-    target::Target,
+    target::{self, Target},
 };
 use crate::{
     db::{
-        column::{count, file_hash, int, short_hash, storable},
+        column::{count, file_hash, short_hash, storable},
         pool::Read,
         schema::project,
     },
@@ -146,8 +146,7 @@ fn outcomes(
         let is_over = roles.get(&part.number).is_some_and(|role| role.is_superseded);
         !is_over && (part.has_errors() || part.state != RunState::Completed.as_str())
     };
-    let index = recording.shard.map(|shard| int(shard.index));
-    let of_slot: Vec<&StoredPart> = parts.iter().filter(|part| part.index == index).collect();
+    let of_slot: Vec<&StoredPart> = target::of_slot(&parts, recording).collect();
     let mut selected_from = role
         .selected_from
         .iter()
