@@ -374,6 +374,7 @@ mod tests {
                 started_at,
                 branch: Some("main".into()),
                 revision: Some(format!("{number:08}").into()),
+                release_branch: None,
                 variant: "".into(),
             });
             // The first day of this time is a Thursday.

@@ -392,6 +392,7 @@ impl RunRow {
                 started_at: self.started_at,
                 branch: shared(&self.branch),
                 revision: shared(&self.revision),
+                release_branch: None,
                 variant: self.variant.as_str().into(),
             })
         }

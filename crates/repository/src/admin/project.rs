@@ -7,6 +7,7 @@ use assay_domain::{
     edge::DROPPED_AFTER_DAYS,
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
+    release_branch::BranchPattern,
     settings::{Chat, ChatEvent, Repohost, Settings},
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
@@ -17,9 +18,10 @@ use uuid::Uuid;
 use crate::{
     admin::outbox,
     db::{
-        column::{At, storable, word},
+        column::{At, branch_patterns, release_branches, storable, word},
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
+        sql_statement::{ChangedRow, SqlStatement},
     },
     read::judged_figures::budget_state,
 };
@@ -104,23 +106,25 @@ fn load(
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
     type Words = Option<Vec<String>>;
     type Budget = (Option<Vec<i32>>, bool, Option<Vec<i64>>);
-    type Row = (String, Words, Words, Option<At>, bool, bool, Budget);
-    let (stable_branch, events, served, served_at, pr_comments, stable_names, budget): Row = project::table
-        .filter(project::id.eq(of.id.0))
-        .select((
-            project::stable_branch,
-            project::chat_events,
-            project::chat_served,
-            project::chat_served_at,
-            project::pr_comments,
-            project::stable_names,
-            (
-                project::flake_budget,
-                project::is_budget_exceeded,
-                project::health,
-            ),
-        ))
-        .first(connection)?;
+    type Row = (String, Vec<String>, Words, Words, Option<At>, bool, bool, Budget);
+    let (stable_branch, release_branches, events, served, served_at, pr_comments, stable_names, budget): Row =
+        project::table
+            .filter(project::id.eq(of.id.0))
+            .select((
+                project::stable_branch,
+                release_branches(),
+                project::chat_events,
+                project::chat_served,
+                project::chat_served_at,
+                project::pr_comments,
+                project::stable_names,
+                (
+                    project::flake_budget,
+                    project::is_budget_exceeded,
+                    project::health,
+                ),
+            ))
+            .first(connection)?;
     // Nothing is sent any more after assay-notify was away for as long as messages are kept.
     let sends_since = of.visible_to.plus_days(-DROPPED_AFTER_DAYS);
     let served = served.filter(|_| served_at.is_some_and(|at| at.0 > sends_since));
@@ -141,6 +145,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
     };
     Ok(Settings {
         stable_branch,
+        release_branches: branch_patterns(&release_branches)?,
         retention_days: of.plan.retention_days(),
         chat,
         repohost: Repohost {
@@ -338,6 +343,15 @@ pub(crate) fn change(
         let before: Option<Vec<i32>> = row().select(project::flake_budget).first(connection)?;
         // The next judgement reports a new budget that is exceeded.
         changed.is_budget_exceeded = (before != *budget).then_some(false);
+    }
+    if let Some(patterns) = &change.release_branches {
+        let patterns: Vec<&str> = patterns.iter().map(BranchPattern::as_str).collect();
+        SqlStatement::<ChangedRow>::new(
+            "UPDATE project SET release_branches = {patterns} WHERE id = {project}",
+        )
+        .bind("patterns", &*patterns)
+        .bind("project", of.0)
+        .execute(connection)?;
     }
     diesel::update(row())
         .set(changed)

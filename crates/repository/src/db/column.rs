@@ -1,15 +1,17 @@
 //! Conversion between domain values and columns.
 
 use assay_domain::{
-    attempt::AttemptStatus, store::StoreError, timestamp::Timestamp, vocabulary::UnknownWord,
+    attempt::AttemptStatus, release_branch::BranchPattern, store::StoreError, timestamp::Timestamp,
+    vocabulary::UnknownWord,
 };
 use diesel::{
     define_sql_function,
     deserialize::{self, FromSql, FromSqlRow},
-    expression::AsExpression,
+    dsl::sql,
+    expression::{AsExpression, SqlLiteral},
     pg::{Pg, PgValue, data_types::PgTimestamp},
     serialize::{self, Output, ToSql},
-    sql_types::{SingleValue, Timestamptz},
+    sql_types::{Array, SingleValue, Text, Timestamptz},
 };
 use sha2::{Digest, Sha256};
 
@@ -82,6 +84,17 @@ pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(
     stored: &str,
 ) -> Result<T, StoreError> {
     stored.parse().map_err(|_| corrupt(what, stored))
+}
+
+/// The column `release_branches` of a project. The table is at the limit of 32 columns that Diesel compiles.
+pub(crate) fn release_branches() -> SqlLiteral<Array<Text>> {
+    sql("project.release_branches")
+}
+
+/// Parses the stored release branches of a project.
+pub(crate) fn branch_patterns(stored: &[String]) -> Result<Vec<BranchPattern>, StoreError> {
+    let pattern = |text: &String| text.parse().map_err(|_| corrupt("release branch", text));
+    stored.iter().map(pattern).collect()
 }
 
 /// Parses a stored word, if there is one.

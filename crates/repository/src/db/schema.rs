@@ -103,6 +103,7 @@ diesel::table! {
         suite -> Nullable<Text>,
         run_url -> Nullable<Text>,
         merge_base -> Nullable<Text>,
+        base_branch -> Nullable<Text>,
         status -> Nullable<Text>,
         started_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,
