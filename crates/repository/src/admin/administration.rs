@@ -20,7 +20,7 @@ use crate::{
     Database,
     admin::{deletion, ingest, key, organization, project, prune, refingerprint},
     db::{
-        column::{At, long_count, release_branches},
+        column::{At, long_count},
         pool::{Read, WorkError},
         schema::{project as projects, run},
     },
@@ -240,12 +240,12 @@ fn set_project(
     judge: &dyn Judge,
     now: Timestamp,
 ) -> Read<bool> {
-    let stable_branches = || (projects::stable_branch, release_branches());
+    let stable_branches = (projects::stable_branch, projects::release_branches);
     // Takes the same lock as imports, so that no verdict overwrites a later one.
     let locked: Option<(String, Vec<String>)> = projects::table
         .find(id.0)
         .filter(projects::deleted_at.is_null())
-        .select(stable_branches())
+        .select(stable_branches)
         .for_no_key_update()
         .first(connection)
         .optional()?;
@@ -253,7 +253,7 @@ fn set_project(
     project::change(connection, id, change)?;
     let new: (String, Vec<String>) = projects::table
         .find(id.0)
-        .select(stable_branches())
+        .select(stable_branches)
         .first(connection)?;
     if new != former {
         verdict::judge(

@@ -18,10 +18,9 @@ use uuid::Uuid;
 use crate::{
     admin::outbox,
     db::{
-        column::{At, branch_patterns, release_branches, storable, word},
+        column::{At, branch_patterns, storable, word},
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
-        sql_statement::{ChangedRow, SqlStatement},
     },
     read::judged_figures::budget_state,
 };
@@ -112,7 +111,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
             .filter(project::id.eq(of.id.0))
             .select((
                 project::stable_branch,
-                release_branches(),
+                project::release_branches,
                 project::chat_events,
                 project::chat_served,
                 project::chat_served_at,
@@ -314,6 +313,7 @@ pub(crate) fn new(id: Uuid, name: &str, stable_branch: &str, now: Timestamp) -> 
 #[diesel(table_name = project)]
 struct Changed<'a> {
     stable_branch: Option<String>,
+    release_branches: Option<Vec<&'a str>>,
     chat_events: Option<Option<Vec<&'a str>>>,
     pr_comments: Option<bool>,
     stable_names: Option<bool>,
@@ -331,6 +331,10 @@ pub(crate) fn change(
     let words = |events: &Vec<ChatEvent>| events.iter().map(|event| event.as_str()).collect();
     let mut changed = Changed {
         stable_branch: change.stable_branch.as_deref().map(storable),
+        release_branches: change
+            .release_branches
+            .as_ref()
+            .map(|patterns| patterns.iter().map(BranchPattern::as_str).collect()),
         chat_events: change.chat.as_ref().map(|events| events.as_ref().map(words)),
         pr_comments: change.pr_comments,
         stable_names: change.stable_names,
@@ -343,15 +347,6 @@ pub(crate) fn change(
         let before: Option<Vec<i32>> = row().select(project::flake_budget).first(connection)?;
         // The next judgement reports a new budget that is exceeded.
         changed.is_budget_exceeded = (before != *budget).then_some(false);
-    }
-    if let Some(patterns) = &change.release_branches {
-        let patterns: Vec<&str> = patterns.iter().map(BranchPattern::as_str).collect();
-        SqlStatement::<ChangedRow>::new(
-            "UPDATE project SET release_branches = {patterns} WHERE id = {project}",
-        )
-        .bind("patterns", &*patterns)
-        .bind("project", of.0)
-        .execute(connection)?;
     }
     diesel::update(row())
         .set(changed)

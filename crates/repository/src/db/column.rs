@@ -7,11 +7,10 @@ use assay_domain::{
 use diesel::{
     define_sql_function,
     deserialize::{self, FromSql, FromSqlRow},
-    dsl::sql,
-    expression::{AsExpression, SqlLiteral},
+    expression::AsExpression,
     pg::{Pg, PgValue, data_types::PgTimestamp},
     serialize::{self, Output, ToSql},
-    sql_types::{Array, SingleValue, Text, Timestamptz},
+    sql_types::{SingleValue, Timestamptz},
 };
 use sha2::{Digest, Sha256};
 
@@ -84,11 +83,6 @@ pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(
     stored: &str,
 ) -> Result<T, StoreError> {
     stored.parse().map_err(|_| corrupt(what, stored))
-}
-
-/// The column `release_branches` of a project. The table is at the limit of 32 columns that Diesel compiles.
-pub(crate) fn release_branches() -> SqlLiteral<Array<Text>> {
-    sql("project.release_branches")
 }
 
 /// Parses the stored release branches of a project.

@@ -16,6 +16,7 @@ diesel::table! {
         organization_id -> Uuid,
         name -> Text,
         stable_branch -> Text,
+        release_branches -> Array<Text>,
         chat_events -> Nullable<Array<Text>>,
         pr_comments -> Bool,
         created_at -> Timestamptz,

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, branch_patterns, corrupt, count, int, release_branches, status},
+        column::{At, branch_patterns, corrupt, count, int, status},
         period::span,
         pool::Read,
         schema::project as projects,
@@ -190,7 +190,7 @@ impl State {
             .select((
                 projects::tests,
                 projects::stable_branch,
-                release_branches(),
+                projects::release_branches,
                 (projects::observed, projects::evaluated_at),
                 projects::joined_tests.is_not_null(),
             ))
@@ -311,7 +311,7 @@ pub(crate) fn release_branch(
 ) -> Read<Option<Arc<str>>> {
     let stored: Option<Vec<String>> = projects::table
         .find(project)
-        .select(release_branches())
+        .select(projects::release_branches)
         .first(connection)
         .optional()?;
     let patterns = branch_patterns(&stored.unwrap_or_default())?;

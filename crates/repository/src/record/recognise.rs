@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     db::{
-        column::{branch_patterns, count, file_hash, release_branches, short_hash, storable},
+        column::{branch_patterns, count, file_hash, short_hash, storable},
         pool::Read,
         schema::project,
     },
@@ -45,7 +45,7 @@ pub(crate) fn recognise(
     let context = run::context(target.run.as_ref(), recording)?;
     let (newest, patterns): (i32, Vec<String>) = project::table
         .find(of.id.0)
-        .select((project::runs, release_branches()))
+        .select((project::runs, project::release_branches))
         .first(connection)?;
     let release_branch = release_branch_of(
         &branch_patterns(&patterns)?,

@@ -18,7 +18,7 @@ use diesel::{
 use super::{intern::Numbers, work::Work};
 use crate::{
     Database, WaitingFor,
-    db::{column::release_branches, pool::WorkError, schema::project},
+    db::{pool::WorkError, schema::project},
     read::observation::Mark,
 };
 
@@ -148,7 +148,7 @@ fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<Lo
         .for_no_key_update()
         .select((
             project::stable_branch,
-            release_branches(),
+            project::release_branches,
             (
                 project::runs,
                 project::tests,
