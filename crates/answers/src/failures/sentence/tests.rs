@@ -368,6 +368,28 @@ fn a_new_test_that_fails_is_named_as_new_and_is_no_flake() {
 }
 
 #[test]
+fn an_unproven_test_of_a_young_project_is_not_excused() {
+    // The last run is that of a branch; the test of the failure ran in all others.
+    let failed = |runs: &[(&str, std::ops::Range<u32>, bool)]| {
+        let (history, cause) = judged_last(runs, &ErrorTexts::new());
+        let mut causes = vec![cause];
+        own_new_tests(&history, &mut causes);
+        (gate::cause(&causes[0]), gate::gate(&causes).action)
+    };
+    let first = ("one", 0..1, false);
+    assert_eq!(failed(&[first.clone()]), (Cause::ThisChange, Action::Block));
+    let of_three = [first.clone(), ("two", 0..0, false), ("three", 0..1, false)];
+    assert_eq!(failed(&of_three), (Cause::Flake, Action::Rerun));
+    // Controls: it passed and failed in more runs, on other branches or on one that is not the stable one.
+    for other in ["two", "three"] {
+        let mut runs = vec![(other, 0..1, false)];
+        runs.extend(vec![(other, 0..0, false); 3]);
+        runs.extend([(other, 0..1, false), (other, 0..0, false), ("three", 0..1, false)]);
+        assert_eq!(failed(&runs), (Cause::Flake, Action::Pass), "{other}");
+    }
+}
+
+#[test]
 fn a_new_test_that_fails_with_others_is_the_subject_of_its_sentence() {
     let (mut history, _) = with_new_test(&[("a", true)]);
     history.tests = 36;
