@@ -1,6 +1,6 @@
 //! The causes of failures, from imported reports to the answer.
 
-use assay_testkit::{ServedWorld, assert_contains, text};
+use assay_testkit::{ServedWorld, text};
 use serde_json::{Value, json};
 
 use crate::gate_decisions::Pages;

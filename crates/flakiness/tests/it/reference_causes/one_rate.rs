@@ -372,7 +372,7 @@ pub(super) fn one_rate(
         shares.insert(chain, [n, e, i, r, o, q, g]);
     }
     // The probability of the later results if the code is good, broken, in an outage, and broken before the branch.
-    let mut message: BTreeMap<(String, Option<String>), (f64, f64, f64, f64)> = BTreeMap::new();
+    let mut message: BTreeMap<crate::reference::Chain, (f64, f64, f64, f64)> = BTreeMap::new();
     // The factors of the later variants for the parts.
     let mut extra = vec![[1.0; 8]; results.len()];
     for index in (0..results.len()).rev() {
