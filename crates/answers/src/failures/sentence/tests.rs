@@ -377,7 +377,10 @@ fn an_unproven_test_of_a_young_project_is_not_excused() {
         (gate::cause(&causes[0]), gate::gate(&causes).action)
     };
     let first = ("one", 0..1, false);
-    assert_eq!(failed(&[first.clone()]), (Cause::ThisChange, Action::Block));
+    assert_eq!(
+        failed(std::slice::from_ref(&first)),
+        (Cause::ThisChange, Action::Block)
+    );
     let of_three = [first.clone(), ("two", 0..0, false), ("three", 0..1, false)];
     assert_eq!(failed(&of_three), (Cause::Flake, Action::Rerun));
     // Controls: it passed and failed in more runs, on other branches or on one that is not the stable one.
