@@ -325,6 +325,7 @@ mod tests {
                 branch: Some("main".into()),
                 revision: None,
                 variant: suite.into(),
+                merge_base: None,
             });
             run.present.insert(0);
             run

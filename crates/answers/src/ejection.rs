@@ -285,6 +285,7 @@ mod tests {
             branch: Some(branch.into()),
             revision: Some(revision.into()),
             variant: "".into(),
+            merge_base: None,
         });
         observed.present = [0].into_iter().collect();
         observed.failures.extend(fails.then_some(Failure {

@@ -375,6 +375,7 @@ mod tests {
                 branch: Some("main".into()),
                 revision: Some(format!("{number:08}").into()),
                 variant: "".into(),
+                merge_base: None,
             });
             // The first day of this time is a Thursday.
             let is_weekend = [2, 3].contains(&(number / 3 % 7));

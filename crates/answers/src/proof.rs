@@ -393,6 +393,7 @@ impl RunRow {
                 branch: shared(&self.branch),
                 revision: shared(&self.revision),
                 variant: self.variant.as_str().into(),
+                merge_base: None,
             })
         }
     }

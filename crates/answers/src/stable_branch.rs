@@ -315,6 +315,7 @@ mod tests {
             branch: (!branch.is_empty()).then(|| branch.into()),
             revision: Some(format!("c{number}").into()),
             variant: suite.into(),
+            merge_base: None,
         });
         for (test, letter) in (0..).zip(results.chars()) {
             let attempts: &[_] = match letter {

@@ -286,6 +286,7 @@ mod tests {
                 branch: Some("main".into()),
                 revision: None,
                 variant: (*variant).into(),
+                merge_base: None,
             });
             for (test, passed) in *tests {
                 run.present.insert(*test);

@@ -116,6 +116,7 @@ impl HistoryBuilder {
                     branch: run.branch.as_deref().map(Into::into),
                     revision: run.revision.as_deref().map(Into::into),
                     variant: run.variant.as_str().into(),
+                    merge_base: None,
                 };
                 let mut observed = RunObservations::of(facts);
                 for (test, attempts) in tests {

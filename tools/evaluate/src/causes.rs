@@ -109,6 +109,7 @@ impl BranchRun {
             revision: Some(format!("{branch}-{}", self.revision).into()),
             branch: Some(branch.into()),
             variant: "".into(),
+            merge_base: None,
         }
     }
 

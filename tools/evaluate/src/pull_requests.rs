@@ -155,6 +155,7 @@ fn world<'p>(tests: u32, from: f64, planned: impl Iterator<Item = &'p PlannedRun
             revision: Some(format!("revision-{}", reported.number).into()),
             branch: Some(format!("pull-request-{}", reported.pull_request).into()),
             variant: "".into(),
+            merge_base: None,
         };
         let run = BranchRun {
             at: planned.run.at - from,

@@ -87,6 +87,7 @@ fn execute(
                 String::new()
             }
             .into(),
+            merge_base: None,
         },
         present: Bitmap::default(),
         skipped: Bitmap::default(),

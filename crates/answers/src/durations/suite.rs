@@ -195,6 +195,7 @@ mod tests {
             branch: None,
             revision: None,
             variant: "".into(),
+            merge_base: None,
         };
         let mut observed = RunObservations::of(facts);
         let mut durations = Durations::new();

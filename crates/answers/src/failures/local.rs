@@ -193,6 +193,7 @@ fn variant_runs(
                 branch: branch.map(Into::into),
                 revision: revision.map(Into::into),
                 variant,
+                merge_base: None,
             });
             if let Some(last) = last {
                 variant_run.present.clone_from(&last.present);

@@ -285,6 +285,7 @@ mod tests {
             branch: None,
             revision: None,
             variant: suite.into(),
+            merge_base: None,
         });
         let attempts = match how {
             'f' => vec![(AttemptStatus::Failed, Some(40))],

@@ -452,6 +452,7 @@ impl RunResults<'_> {
             branch: run.branch.clone(),
             revision: run.revision.clone(),
             variant: Arc::clone(&run.variant),
+            merge_base: None,
         });
         let mut parts = run.slots.values().map(Slot::part);
         if let (Some(only), None) = (parts.next(), parts.next()) {

@@ -50,7 +50,9 @@ pub fn commit_time(folder: &Path) -> Option<Timestamp> {
 }
 
 /// The variables with which CI services name the branch or commit that a change goes to.
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 8] = [
+    // With merged results, which contain the newest commit of the target.
+    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
     "CI_MERGE_REQUEST_DIFF_BASE_SHA",
     "GITHUB_BASE_REF",
     "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",

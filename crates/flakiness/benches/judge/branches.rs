@@ -64,6 +64,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                     ),
                     revision: Some(format!("{revision:040x}").into()),
                     variant: "".into(),
+                    merge_base: None,
                 },
                 present: Bitmap::default(),
                 skipped: Bitmap::default(),

@@ -55,6 +55,7 @@ fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
                     branch: Some(branch.into()),
                     revision: Some(format!("revision-{}", number * 4 / 5).into()),
                     variant: "".into(),
+                    merge_base: None,
                 },
                 present: Bitmap::default(),
                 skipped: Bitmap::default(),

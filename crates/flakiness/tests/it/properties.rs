@@ -286,6 +286,7 @@ fn wild() -> impl Strategy<Value = History> {
                         branch: branch.map(Arc::from),
                         revision: revision.map(Arc::from),
                         variant: variant.into(),
+                        merge_base: None,
                     },
                     present,
                     skipped,

@@ -19,6 +19,7 @@ use crate::{
 type Facts = (
     Option<String>,
     Option<String>,
+    Option<String>,
     bool,
     Option<At>,
     Option<String>,
@@ -35,6 +36,7 @@ pub(crate) fn uncounted_run(
         .find((project.id.0, failed.run_number))
         .select((
             run::tested_revision,
+            run::merge_base,
             run::suite,
             run::complete,
             run::finished_at,
@@ -43,7 +45,7 @@ pub(crate) fn uncounted_run(
         ))
         .first(connection)
         .optional()?;
-    let Some((tested_revision, suite, complete, finished_at, status, failed_tests)) = row else {
+    let Some((tested_revision, merge_base, suite, complete, finished_at, status, failed_tests)) = row else {
         return Ok(None);
     };
     let last_seen = finished_at.unwrap_or(At(failed.started_at));
@@ -57,6 +59,7 @@ pub(crate) fn uncounted_run(
         branch: failed.branch.as_deref().map(Into::into),
         revision: revision.map(Into::into),
         variant: suite.unwrap_or_default().into(),
+        merge_base: merge_base.map(Into::into),
     };
     let ending = ending((complete, last_seen), status.as_deref(), failed_tests)?;
     Ok(Some(contents.pack().observed(run, ending)))
