@@ -441,6 +441,36 @@ mod tests {
     }
 
     #[test]
+    fn a_session_of_a_terminal_ends_after_an_hour_and_is_no_cookie() {
+        let sessions = Sessions::new(Some("a"), true).unwrap();
+        let access = PersonAccess {
+            provider: 0,
+            organization: OrganizationId(Uuid::from_u128(1)),
+            projects: None,
+        };
+        let (token, seconds) = sessions.terminal(KEY, access, NOW).unwrap();
+        assert_eq!(seconds, 3_600);
+        let opened =
+            |text: &str, ms| sessions.of_bearer(format!("Bearer {text}").as_bytes(), NOW.plus_ms(ms));
+        assert_eq!(opened(&token, ASKED_AGAIN_MS - 1).unwrap().unwrap().key, KEY.0);
+        for ms in [ASKED_AGAIN_MS, -1] {
+            assert_eq!(opened(&token, ms), Some(Err(Refusal::SessionEnded)), "{ms}");
+        }
+        let cookie = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
+        let (_, of_cookie) = cookie.split_once('=').unwrap();
+        let of_device = sessions.device(0, "code").unwrap();
+        for sealed in [of_cookie, &of_device, "", "AAAA"] {
+            assert_eq!(
+                opened(&format!("{TERMINAL}{sealed}"), 0),
+                Some(Err(Refusal::SessionEnded))
+            );
+        }
+        assert_eq!(opened("svc_ro_0", 0), None);
+        let of_terminal = token.replace(TERMINAL, "__Host-assay=");
+        assert_eq!(sessions.of_header(&of_terminal, NOW), None);
+    }
+
+    #[test]
     fn a_sign_in_lasts_ten_minutes_and_is_no_session() {
         let sessions = Sessions::new(Some("a"), true).unwrap();
         let (attempt, set) = sessions.begin_sign_in((0, false), Some("/p/x"), NOW).unwrap();

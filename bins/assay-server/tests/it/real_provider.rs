@@ -160,6 +160,15 @@ fn people_sign_in_at_a_real_provider() {
         "{}",
         browser.text("main")
     );
+    let elsewhere = assay(&list)
+        .env("ASSAY_URL", "https://localhost:1")
+        .output()
+        .unwrap();
+    assert_eq!(
+        elsewhere.status.code(),
+        Some(2),
+        "no session there: {elsewhere:?}"
+    );
     let (refused, errors) = log_in();
     assert_eq!(refused.status.code(), Some(1), "{errors}");
     assert!(errors.contains("opens no project"), "{errors}");

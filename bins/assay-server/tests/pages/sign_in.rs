@@ -1,8 +1,12 @@
 //! Sign-in at a provider of OpenID Connect, which runs on this machine.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    process::{Command, Stdio},
+};
 
-use assay_testkit::{Behaviour, Browser, Client, Issuer, Response, Scripts, Server};
+use assay_testkit::{Behaviour, Browser, Client, Issuer, Response, Scripts, Server, program, stderr_text};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -480,4 +484,69 @@ fn a_terminal_waits_for_its_person_and_gets_nothing_without_the_claim() {
     let answer = without.front().post("/login/device", &[], b"");
     assert_eq!(answer.status, 404);
     assert!(answer.text().contains("read key"), "{}", answer.text());
+}
+
+#[test]
+fn assay_login_waits_for_the_person_and_says_why_it_ends() {
+    let world = SignedInWorld::new(ALL);
+    world.issuer.sign_in(Some(person()));
+    let state = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str], key: &str| {
+        let mut command = Command::new(program("assay"));
+        command.args(arguments).env_clear().stdin(Stdio::null());
+        command
+            .env("XDG_STATE_HOME", state.path())
+            .env("ASSAY_URL", world.front().base())
+            .env(
+                "ASSAY_API_URL",
+                format!("{}/api/v1", world.server.client().base()),
+            )
+            .env("ASSAY_READ_KEY", key);
+        command.output().unwrap()
+    };
+    for (code, reason) in [
+        ("access_denied", "refused at the provider"),
+        ("expired_token", "begin again"),
+    ] {
+        world.issuer.answer_terminals(&[code]);
+        let ended = run(&["login"], "");
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(stderr_text(&ended).contains(reason), "{ended:?}");
+    }
+    assert!(
+        fs::read_dir(state.path()).unwrap().next().is_none(),
+        "nothing is left"
+    );
+    let list = ["quarantine", "--project", "web", "--format", "json"];
+    assert_eq!(run(&list, "").status.code(), Some(2));
+    world
+        .issuer
+        .answer_terminals(&["authorization_pending", "slow_down"]);
+    let login = run(&["login", "--json"], "");
+    assert!(login.status.success(), "{}", stderr_text(&login));
+    assert!(stderr_text(&login).contains("/enter and enter the code: BCDF-GHJK"));
+    let printed: Value = serde_json::from_slice(&login.stdout).unwrap();
+    assert_eq!(printed["url"], world.front().base());
+    let file = fs::read_to_string(state.path().join("assay/sessions.json")).unwrap();
+    let token: Value = serde_json::from_str(&file).unwrap();
+    let token = token[world.front().base()]["token"].as_str().unwrap();
+    assert!(!String::from_utf8_lossy(&login.stdout).contains(token));
+    assert!(run(&list, "").status.success());
+    // A key that is set is used, also a wrong one.
+    assert_eq!(run(&list, "svc_ro_wrong").status.code(), Some(1));
+    // Another installation does not get the session.
+    let elsewhere = run(&["logout", "--url", "http://127.0.0.1:1"], "");
+    assert!(
+        String::from_utf8_lossy(&elsewhere.stdout).contains("no session"),
+        "{elsewhere:?}"
+    );
+    assert!(run(&list, "").status.success());
+    for (was, sentence) in [(true, "Signed out of"), (false, "There is no session")] {
+        let out = run(&["logout"], "");
+        assert!(
+            String::from_utf8_lossy(&out.stdout).starts_with(sentence),
+            "{was}: {out:?}"
+        );
+    }
+    assert_eq!(run(&list, "").status.code(), Some(2));
 }
