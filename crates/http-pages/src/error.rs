@@ -50,9 +50,10 @@ pub(crate) enum FrontError {
 
 impl From<Problem> for FrontError {
     fn from(problem: Problem) -> Self {
-        match problem {
-            Problem::Refused(Refusal::SessionEnded) => Self::SignedOut,
-            problem => Self::Problem(problem),
+        if let Problem::Refused(Refusal::SessionEnded) = problem {
+            Self::SignedOut
+        } else {
+            Self::Problem(problem)
         }
     }
 }
