@@ -346,7 +346,7 @@ impl Front {
 
     fn error_response(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
         let (status, code) = error.status_and_code();
-        if request.headers().contains_key(header::AUTHORIZATION) || request.path() == "/login/device" {
+        if request.path().starts_with("/login/device") || self.of_terminal(request).is_some() {
             return refusal(status, error.retry_after_s(), &[])
                 .json(json!({ "error": error.sentence(), "code": code }));
         }

@@ -14,7 +14,7 @@ use assay_access::{
     limit::{Admission, InProcessLimiter, reset_s},
 };
 use assay_domain::{key::KeyKind, timestamp::Timestamp};
-use assay_http::{CountedBy, Pairs, Problem, authorization};
+use assay_http::{CountedBy, Pairs, Problem};
 
 use crate::{Front, body, cookies, error::FrontError, is_own_address, layout, see_other, set_cookie};
 
@@ -91,8 +91,8 @@ impl Front {
         if *request.method() != Method::POST {
             return Err(FrontError::NoSuchMethod);
         }
-        if let Some(header) = authorization(request.headers()) {
-            return self.end_terminal(&header).await;
+        if let Some(session) = self.of_terminal(request) {
+            return self.end_terminal(session.ok()).await;
         }
         check_form(request, self.sessions.is_secure())?;
         let now = (self.clock)();

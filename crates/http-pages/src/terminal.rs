@@ -4,7 +4,10 @@ use actix_web::{
     HttpRequest, HttpResponse,
     http::{Method, header},
 };
-use assay_access::session::Session;
+use assay_access::{
+    check::{ReadGrant, Refusal},
+    session::Session,
+};
 use assay_domain::{identity::TerminalSignIn, key};
 use assay_http::{Pairs, Problem, authorization};
 use serde::Serialize;
@@ -54,10 +57,15 @@ impl Front {
         ))
     }
 
-    /// Ends the session of a terminal. One that has ended is fine.
-    pub(crate) async fn end_terminal(&self, header: &[u8]) -> Result<HttpResponse, FrontError> {
-        let session = self.sessions.of_bearer(header, (self.clock)());
-        if let Some(Ok(session)) = &session {
+    /// The terminal's session in a request. A proxy may add another `Authorization` to the requests of browsers.
+    pub(crate) fn of_terminal(&self, request: &HttpRequest) -> Option<Result<Session, Refusal>> {
+        let header = authorization(request.headers())?;
+        self.sessions.of_bearer(&header, (self.clock)())
+    }
+
+    /// Ends the session of a terminal, unless it has ended.
+    pub(crate) async fn end_terminal(&self, session: Option<Session>) -> Result<HttpResponse, FrontError> {
+        if let Some(session) = &session {
             self.end(session).await?;
         }
         Ok(HttpResponse::NoContent().finish())
@@ -67,7 +75,7 @@ impl Front {
     pub(crate) async fn end(&self, session: &Session) -> Result<(), FrontError> {
         let now = (self.clock)();
         let (front, id, expires_at) = (self.clone(), session.id, session.expires_at());
-        let ending = move |grant: assay_access::check::ReadGrant| -> Result<(), Problem> {
+        let ending = move |grant: ReadGrant| -> Result<(), Problem> {
             let key = (!grant.is_person).then_some(grant.id);
             let keys = front.reception.directory().store();
             Ok(keys.end_session(id, key, expires_at, now)?)
