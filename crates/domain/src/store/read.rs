@@ -51,11 +51,9 @@ pub trait ReadKeys: Send + Sync {
 
     /// The caller's project of this id.
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
-}
 
-/// The sessions of the pages that ended before their time. Processes share them.
-pub trait EndedSessions: Send + Sync {
-    /// Ends a session, of a key if it has one. It is forgotten after `expires_at`, when it cannot be used anyway.
+    /// Ends a session, of a key if it has one. It is forgotten after `expires_at`, when it cannot be used anyway. Processes
+    /// share such sessions.
     fn end_session(
         &self,
         session: SessionId,

@@ -63,6 +63,7 @@ impl World {
         let caller = Caller {
             organization: organization.id,
             plan,
+            only: None,
         };
         let project = create_project(&store, &caller, "web");
         Self {
