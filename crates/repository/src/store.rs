@@ -16,7 +16,7 @@ use assay_domain::{
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
-    fix::StoredFix,
+    fix::TestFixes,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
@@ -266,9 +266,10 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-    ) -> Result<TestLookup<Vec<StoredFix>>, StoreError> {
+        period: &Period,
+    ) -> Result<TestLookup<TestFixes>, StoreError> {
         self.in_snapshot("reading the fixes of a test", |connection| {
-            fix::of_test(connection, project, test)
+            fix::of_test(connection, project, test, period)
         })
     }
 

@@ -9,7 +9,7 @@ use crate::{
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
     execution::TestOutcome,
-    fix::StoredFix,
+    fix::TestFixes,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
@@ -164,9 +164,13 @@ pub trait Store: ReadKeys {
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;
 
-    /// The stored fixes of a test, the newest first.
-    fn fixes(&self, project: &Project, test: &TestSelector)
-    -> Result<TestLookup<Vec<StoredFix>>, StoreError>;
+    /// The stored fixes of a test, with its runs of the period on the stable branch if it has any.
+    fn fixes(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        period: &Period,
+    ) -> Result<TestLookup<TestFixes>, StoreError>;
 
     /// An error signature over a period, or over everything visible if it did not occur in the period.
     fn signature(

@@ -373,6 +373,7 @@ diesel::table! {
         test -> Integer,
         id -> Uuid,
         body -> Jsonb,
+        decided -> Nullable<Jsonb>,
     }
 }
 

@@ -383,6 +383,10 @@ impl Judge for CountingJudge {
             .map(|test| judgement(history, &newest, test, now))
             .collect()
     }
+
+    fn builds_needed(&self, _: Option<f64>) -> u32 {
+        3
+    }
 }
 
 fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> Judgement {
