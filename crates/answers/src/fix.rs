@@ -334,6 +334,7 @@ mod tests {
                 started_at,
                 branch: Some("main".into()),
                 revision: Some(format!("{number:08}").into()),
+                release_branch: None,
                 variant: "".into(),
                 merge_base: None,
             });

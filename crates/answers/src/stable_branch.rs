@@ -314,6 +314,7 @@ mod tests {
             started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
             branch: (!branch.is_empty()).then(|| branch.into()),
             revision: Some(format!("c{number}").into()),
+            release_branch: None,
             variant: suite.into(),
             merge_base: None,
         });

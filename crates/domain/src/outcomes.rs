@@ -285,6 +285,7 @@ mod tests {
                 started_at: NOW.plus_days(-days_ago),
                 branch: Some("main".into()),
                 revision: None,
+                release_branch: None,
                 variant: (*variant).into(),
                 merge_base: None,
             });

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::vocabulary::vocabulary;
+use crate::{release_branch::BranchPattern, vocabulary::vocabulary};
 
 vocabulary!(
     /// An event that messages report.
@@ -44,6 +44,8 @@ impl ChatEvent {
 pub struct Settings {
     /// The stable branch.
     pub stable_branch: String,
+    /// The stable branches beside it, as names or patterns with one `*`.
+    pub release_branches: Vec<BranchPattern>,
     /// The days of results that the organization's plan shows.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub retention_days: i64,

@@ -115,6 +115,7 @@ impl HistoryBuilder {
                     started_at: run.started_at,
                     branch: run.branch.as_deref().map(Into::into),
                     revision: run.revision.as_deref().map(Into::into),
+                    release_branch: None,
                     variant: run.variant.as_str().into(),
                     merge_base: None,
                 };

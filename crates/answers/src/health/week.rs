@@ -284,6 +284,7 @@ mod tests {
             started_at: at(hour),
             branch: None,
             revision: None,
+            release_branch: None,
             variant: suite.into(),
             merge_base: None,
         });

@@ -451,6 +451,7 @@ impl RunResults<'_> {
             started_at,
             branch: run.branch.clone(),
             revision: run.revision.clone(),
+            release_branch: None,
             variant: Arc::clone(&run.variant),
             merge_base: None,
         });

@@ -46,6 +46,7 @@ const OF_RUN: &Places = &[
     ("url", "/html_url"),
     ("number", "/pull_requests/0/number"),
     ("base", "/pull_requests/0/base/sha"),
+    ("GITHUB_BASE_REF", "/pull_requests/0/base/ref"),
     ("head", "/head_repository/full_name"),
     ("actor", "/actor/login"),
     ("message", "/head_commit/message"),

@@ -403,6 +403,8 @@ pub struct RecognisedReport {
     pub run: Option<(i32, Timestamp)>,
     /// The context of the run once the report is stored.
     pub context: RunContext,
+    /// The release branch of the run.
+    pub release_branch: Option<Arc<str>>,
     /// The number of the next new run.
     pub next_run: i32,
     /// The ordinal of each test of the report, in its order; none for a test that never ran.

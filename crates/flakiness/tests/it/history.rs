@@ -54,6 +54,7 @@ pub(crate) fn run(
             started_at: Timestamp::from_unix_ms(at_ms),
             branch: branch.map(Arc::from),
             revision: revision.map(Arc::from),
+            release_branch: None,
             variant: "".into(),
             merge_base: None,
         },

@@ -39,6 +39,7 @@ fn sentence_on(
                 started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
                 branch: branch.map(Into::into),
                 revision: Some(format!("{number:08}").into()),
+                release_branch: None,
                 variant: variant.into(),
                 merge_base: None,
             },
@@ -143,6 +144,7 @@ fn judged_last(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts) 
             started_at,
             branch: Some((*branch).into()),
             revision: Some(format!("{number:08}").into()),
+            release_branch: None,
             variant: "".into(),
             merge_base: None,
         });
@@ -318,6 +320,7 @@ fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
             started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
             branch: Some(branch.into()),
             revision: Some(revision.into()),
+            release_branch: None,
             variant: "".into(),
             merge_base: None,
         })
