@@ -326,6 +326,7 @@ mod tests {
                 revision: None,
                 release_branch: None,
                 variant: suite.into(),
+                merge_base: None,
             });
             run.present.insert(0);
             run

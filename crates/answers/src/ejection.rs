@@ -292,6 +292,7 @@ mod tests {
             revision: Some(revision.into()),
             release_branch: None,
             variant: "".into(),
+            merge_base: None,
         });
         observed.present = [0].into_iter().collect();
         observed.failures.extend(fails.then_some(Failure {

@@ -316,6 +316,7 @@ mod tests {
             revision: Some(format!("c{number}").into()),
             release_branch: None,
             variant: suite.into(),
+            merge_base: None,
         });
         for (test, letter) in (0..).zip(results.chars()) {
             let attempts: &[_] = match letter {

@@ -134,6 +134,8 @@ pub struct RunFacts {
     pub revision: Option<Arc<str>>,
     /// The suite, job or browser. Results on different variants are in different chains. Empty for the default variant.
     pub variant: Arc<str>,
+    /// The commit at which its code left the stable branch, if it is known.
+    pub merge_base: Option<Arc<str>>,
 }
 
 /// One run of one variant: the tests that ran, and the outcomes of those that did not simply pass.
@@ -491,6 +493,7 @@ mod tests {
             revision: None,
             release_branch: None,
             variant: "".into(),
+            merge_base: None,
         });
         assert!(run.is_settled(at(0)), "a complete run counts at once");
         run.ending = RunEnding::incomplete(minutes(45));
@@ -509,6 +512,7 @@ mod tests {
             revision: None,
             release_branch: None,
             variant: "".into(),
+            merge_base: None,
         };
         let mut run = RunObservations::of(facts);
         let mut add = |test, attempts: &[(AttemptStatus, Option<u64>)]| {

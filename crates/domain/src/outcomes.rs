@@ -287,6 +287,7 @@ mod tests {
                 revision: None,
                 release_branch: None,
                 variant: (*variant).into(),
+                merge_base: None,
             });
             for (test, passed) in *tests {
                 run.present.insert(*test);

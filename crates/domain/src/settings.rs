@@ -25,8 +25,17 @@ vocabulary!(
         FlakeBudgetExceeded = "flake_budget_exceeded",
         /// As few tests are flaky again as the budget of the project asks for.
         FlakeBudgetMet = "flake_budget_met",
+        /// The stable branch shows that a fix of a flaky test holds.
+        FixHeld = "fix_held",
+        /// A test failed with an error of before its fix.
+        FixDidNotHold = "fix_did_not_hold",
     }
 );
+
+impl ChatEvent {
+    /// Those about fixes of tests. They change no verdict.
+    pub const OF_FIXES: [Self; 2] = [Self::FixHeld, Self::FixDidNotHold];
+}
 
 /// The `settings` object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -117,6 +117,7 @@ impl HistoryBuilder {
                     revision: run.revision.as_deref().map(Into::into),
                     release_branch: None,
                     variant: run.variant.as_str().into(),
+                    merge_base: None,
                 };
                 let mut observed = RunObservations::of(facts);
                 for (test, attempts) in tests {

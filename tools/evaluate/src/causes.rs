@@ -110,6 +110,7 @@ impl BranchRun {
             branch: Some(branch.into()),
             release_branch: None,
             variant: "".into(),
+            merge_base: None,
         }
     }
 

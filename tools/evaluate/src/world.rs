@@ -88,6 +88,7 @@ fn execute(
                 String::new()
             }
             .into(),
+            merge_base: None,
         },
         present: Bitmap::default(),
         skipped: Bitmap::default(),

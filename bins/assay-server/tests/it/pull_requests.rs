@@ -129,25 +129,35 @@ fn a_pull_request_is_compared_with_main_at_its_merge_base() {
         assert_eq!(upload(&fields, minutes, report).status, 201);
     }
     let changes = |run_key: &str, merge_base: Option<&str>| {
-        let mut fields = vec![("branch", "topic"), ("commit", run_key), ("runKey", run_key)];
+        let mut fields = vec![("branch", run_key), ("commit", run_key), ("runKey", run_key)];
         fields.extend(merge_base.map(|base| ("mergeBase", base)));
         let answer = upload(&fields, 30, FAILS);
         assert_eq!(answer.status, 201, "{}", answer.text());
         let run = text(&answer.json()["runId"]);
         let changes = ingest.read(&format!("/runs/{run}/changes"));
         let markdown = text(&comment(&ingest, &run)["markdown"]);
-        (
+        let failures = ingest.read(&format!("/runs/{run}/failures"));
+        let before = &failures["failures"][0]["probabilities"]["brokenBefore"];
+        let changed = (
             changes["base"]["revision"].clone(),
             changes["broken"]["total"].clone(),
             markdown.contains("Against the stable branch at `ba5ec0ff`: 1 newly failing."),
-        )
+        );
+        (changed, before.as_f64().unwrap())
     };
     let newest = (json!("1a7ec0ffee"), json!(0), false);
-    assert_eq!(changes("bb00c0ffee", None), newest);
+    let (changed, before_newest) = changes("bb00c0ffee", None);
+    assert_eq!(changed, newest);
     let at_base = (json!("ba5ec0ffee"), json!(1), true);
-    assert_eq!(changes("bb01c0ffee", Some("BA5EC0FFEE")), at_base);
+    let (changed, before_base) = changes("bb01c0ffee", Some("BA5EC0FFEE"));
+    assert_eq!(changed, at_base);
+    // Main is broken, but not at the merge base.
+    assert!(
+        before_newest > 0.6 && before_base < 0.2,
+        "{before_newest} {before_base}"
+    );
     assert_eq!(
-        changes("bb02c0ffee", Some("deadc0ffee")),
+        changes("bb02c0ffee", Some("deadc0ffee")).0,
         newest,
         "no run tested it"
     );

@@ -196,6 +196,7 @@ mod tests {
             revision: None,
             release_branch: None,
             variant: "".into(),
+            merge_base: None,
         };
         let mut observed = RunObservations::of(facts);
         let mut durations = Durations::new();

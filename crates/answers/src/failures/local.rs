@@ -199,6 +199,7 @@ fn variant_runs(
                 revision: revision.map(Into::into),
                 release_branch: None,
                 variant,
+                merge_base: None,
             });
             if let Some(last) = last {
                 variant_run.present.clone_from(&last.present);

@@ -116,6 +116,7 @@ impl<'r> Overlay<'r> {
             branch: context.branch.as_deref().map(Into::into),
             revision: context.revision().map(Into::into),
             variant: context.suite.as_deref().unwrap_or_default().into(),
+            merge_base: context.merge_base.as_deref().map(Into::into),
         };
         let stored = history
             .runs

@@ -286,6 +286,7 @@ mod tests {
             revision: None,
             release_branch: None,
             variant: suite.into(),
+            merge_base: None,
         });
         let attempts = match how {
             'f' => vec![(AttemptStatus::Failed, Some(40))],

@@ -50,8 +50,12 @@ pub fn commit_time(folder: &Path) -> Option<Timestamp> {
     Some(Timestamp::from_unix_ms(seconds.saturating_mul(1_000)))
 }
 
-/// The variable with which GitLab names the commit that a change goes to.
-const TARGET_COMMIT: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
+/// The variables with which GitLab names the commit that a change goes to. With merged results, which contain the newest
+/// commit of the target, it is the first one.
+const TARGET_COMMITS: [&str; 2] = [
+    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
+    "CI_MERGE_REQUEST_DIFF_BASE_SHA",
+];
 
 /// The commit of the target branch from which the checked-out code began. The target is that of CI's variables, else the
 /// default branch of `origin`.
@@ -96,7 +100,7 @@ pub fn changed_files(
 }
 
 fn base_of_target(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, GitError> {
-    let named = [TARGET_COMMIT]
+    let named = TARGET_COMMITS
         .iter()
         .chain(&BASE_BRANCHES)
         .find_map(|name| variable(name).filter(|value| !value.is_empty()));

@@ -65,6 +65,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                     revision: Some(format!("{revision:040x}").into()),
                     release_branch: None,
                     variant: "".into(),
+                    merge_base: None,
                 },
                 present: Bitmap::default(),
                 skipped: Bitmap::default(),

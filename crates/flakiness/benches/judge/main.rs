@@ -56,6 +56,7 @@ fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
                     revision: Some(format!("revision-{}", number * 4 / 5).into()),
                     release_branch: None,
                     variant: "".into(),
+                    merge_base: None,
                 },
                 present: Bitmap::default(),
                 skipped: Bitmap::default(),

@@ -287,6 +287,7 @@ fn wild() -> impl Strategy<Value = History> {
                         revision: revision.map(Arc::from),
                         release_branch: None,
                         variant: variant.into(),
+                        merge_base: None,
                     },
                     present,
                     skipped,

@@ -375,6 +375,7 @@ diesel::table! {
         test -> Integer,
         id -> Uuid,
         body -> Jsonb,
+        decided -> Nullable<Jsonb>,
     }
 }
 

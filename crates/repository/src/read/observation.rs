@@ -44,6 +44,7 @@ sql_row! {
         branch: Option<String>,
         base_branch: Option<String>,
         revision: Option<String>,
+        merge_base: Option<String>,
         suite: Option<String>,
         complete: bool,
         /// The end of its newest part, else its start.
@@ -243,10 +244,11 @@ impl State {
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
         let mut packs = SqlStatement::new(
-            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.revision, run.suite, \
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.revision, \
+         run.merge_base, run.suite, \
          run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
-         SELECT id, branch, base_branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
+         SELECT id, branch, base_branch, coalesce(tested_revision, commit_sha) AS revision, merge_base, suite, complete, \
          coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
          FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
          LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
@@ -298,6 +300,7 @@ impl Row {
             branch: self.branch.map(|branch| texts.shared(&branch)),
             revision: self.revision.map(|revision| texts.shared(&revision)),
             variant: texts.shared(&self.suite.unwrap_or_default()),
+            merge_base: self.merge_base.map(|base| texts.shared(&base)),
         };
         Ok(pack.observed(run, ending))
     }

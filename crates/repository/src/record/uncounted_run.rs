@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// Tested revision, base branch, suite, whether it is complete, end, status, number of failed tests.
+/// Tested revision; merge base and base branch; suite, whether it is complete, end, status, number of failed tests.
 type Facts = (
     Option<String>,
-    Option<String>,
+    (Option<String>, Option<String>),
     Option<String>,
     bool,
     Option<At>,
@@ -39,7 +39,7 @@ pub(crate) fn uncounted_run(
         .find((project.id.0, failed.run_number))
         .select((
             run::tested_revision,
-            run::base_branch,
+            (run::merge_base, run::base_branch),
             run::suite,
             run::complete,
             run::finished_at,
@@ -48,7 +48,16 @@ pub(crate) fn uncounted_run(
         ))
         .first(connection)
         .optional()?;
-    let Some((tested_revision, base_branch, suite, complete, finished_at, status, failed_tests)) = row else {
+    let Some((
+        tested_revision,
+        (merge_base, base_branch),
+        suite,
+        complete,
+        finished_at,
+        status,
+        failed_tests,
+    )) = row
+    else {
         return Ok(None);
     };
     let last_seen = finished_at.unwrap_or(At(failed.started_at));
@@ -67,6 +76,7 @@ pub(crate) fn uncounted_run(
         branch: failed.branch.as_deref().map(Into::into),
         revision: revision.map(Into::into),
         variant: suite.unwrap_or_default().into(),
+        merge_base: merge_base.map(Into::into),
     };
     let ending = ending((complete, last_seen), status.as_deref(), failed_tests)?;
     Ok(Some(contents.pack().observed(run, ending)))

@@ -99,6 +99,7 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
     // A database without checksums: its columns decide.
     let last = concat!(
         include_str!("../../../../migrations/2026-11-30-000051_release_branches/down.sql"),
+        include_str!("../../../../migrations/2026-11-30-000050_decided_fixes/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000049_tokens_of_ci_jobs/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000047_fixes/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000046_evidence_by_run_numbers/down.sql"),
