@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use assay_access::token::Tokens;
+use assay_access::{session::Sessions, token::Tokens};
 use assay_domain::store::Store;
 use assay_flakiness::Engine;
-use assay_http::ReadReception;
+use assay_http::{IdentityMetrics, ReadReception};
 use assay_http_agents::PublicAddress;
-use assay_http_pages::Sessions;
 use assay_identity::{Client, IdentityFile, Provider, Providers, Verifier};
 use assay_repository::Database;
 
@@ -28,6 +27,10 @@ pub(crate) struct Wiring<'a> {
     database: Arc<Database>,
     engine: Arc<Engine>,
     reception: ReadReception,
+    sessions: Sessions,
+    /// The read API. The figures of all parts are among its own.
+    pub(crate) api: assay_http_api::App,
+    metrics: IdentityMetrics,
     /// The one client of issuers.
     verifier: Arc<Verifier>,
     providers: Vec<Provider>,
@@ -40,16 +43,38 @@ impl<'a> Wiring<'a> {
         addresses: &'a Addresses,
         database: Arc<Database>,
         identity: IdentityFile,
+        limits: &Limits,
     ) -> anyhow::Result<Self> {
+        let sessions = Sessions::new(config.front_secret(), addresses.is_secure())?;
+        let threads = usize::try_from(sizes.blocking)?;
+        let reception = ReadReception::new(database.clone(), threads, Some(sessions.clone()));
+        let engine = Arc::new(Engine::default());
+        let api = assay_http_api::App::new(
+            reception.clone(),
+            database.clone(),
+            engine.clone(),
+            Arc::clone(&limits.requests),
+            Arc::new(clock::now),
+        )
+        .with_answer_bytes(config.answer_bytes())
+        .with_origins(config.cors_origins.clone())
+        .with_pages(addresses.public_url.as_ref().map(PublicUrl::pages));
+        let metrics = api.metrics_registry().identity_metrics();
+        let fetches = metrics.identity_key_fetches.clone();
         let providers = identity.providers().cloned().collect();
-        let reception = ReadReception::new(database.clone(), usize::try_from(sizes.blocking)?);
+        let verifier = Verifier::new(Client::new(identity.private_addresses), move |outcome| {
+            IdentityMetrics::count(&fetches, outcome);
+        });
         Ok(Self {
             config,
             addresses,
             database,
-            engine: Arc::new(Engine::default()),
+            engine,
             reception,
-            verifier: Arc::new(Verifier::new(Client::new(identity.private_addresses))),
+            sessions,
+            api,
+            metrics,
+            verifier: Arc::new(verifier),
             providers,
         })
     }
@@ -58,27 +83,12 @@ impl<'a> Wiring<'a> {
         self.database.clone()
     }
 
-    /// The read API.
-    pub(crate) fn api(&self, limits: &Limits) -> assay_http_api::App {
-        assay_http_api::App::new(
-            self.reception.clone(),
-            self.store(),
-            self.engine.clone(),
-            Arc::clone(&limits.requests),
-            Arc::new(clock::now),
-        )
-        .with_answer_bytes(self.config.answer_bytes())
-        .with_origins(self.config.cors_origins.clone())
-        .with_pages(self.addresses.public_url.as_ref().map(PublicUrl::pages))
-    }
-
-    /// The pages and agents' tools, unless they are off. Their figures are among the API's.
-    pub(crate) fn pages(&self, api: &assay_http_api::App) -> anyhow::Result<Option<Pages>> {
+    /// The pages and agents' tools, unless they are off.
+    pub(crate) fn pages(&self) -> Option<Pages> {
         if self.config.front_listen() == Place::Off {
-            return Ok(None);
+            return None;
         }
-        let secret = self.config.front_secret();
-        if secret.is_none() {
+        if self.config.front_secret().is_none() {
             log::info!("ASSAY_FRONT_SECRET is not set: sessions of the pages end with this process");
         }
         let agents = assay_http_agents::Endpoint::new(
@@ -86,7 +96,7 @@ impl<'a> Wiring<'a> {
             self.store(),
             self.engine.clone(),
             Arc::new(clock::now),
-            &api.metrics_registry(),
+            &self.api.metrics_registry(),
             match self.config.rate_limit {
                 0 => 0,
                 _ => TOOL_CALLS_A_MINUTE,
@@ -99,11 +109,11 @@ impl<'a> Wiring<'a> {
         let front = assay_http_pages::Front::new(
             self.reception.clone(),
             self.store(),
-            self.database.clone(),
             self.engine.clone(),
             Arc::new(clock::now),
-            Sessions::new(secret, self.addresses.is_secure())?,
-            &api.metrics_registry(),
+            self.sessions.clone(),
+            &self.api.metrics_registry(),
+            self.metrics.clone(),
             self.addresses.shown_on_pages(),
         )
         .with_pages(self.addresses.public_url.as_ref().map(PublicUrl::pages));
@@ -119,16 +129,11 @@ impl<'a> Wiring<'a> {
         } else {
             front
         };
-        Ok(Some(Pages { front, agents }))
+        Some(Pages { front, agents })
     }
 
-    /// The ingest routes over their own connections. Their figures are among the API's.
-    pub(crate) fn ingest(
-        &self,
-        database: Arc<Database>,
-        limits: Limits,
-        api: &assay_http_api::App,
-    ) -> assay_http_ingest::App {
+    /// The ingest routes over their own connections.
+    pub(crate) fn ingest(&self, database: Arc<Database>, limits: Limits) -> assay_http_ingest::App {
         let audience = self.addresses.ingest_url().unwrap_or_default();
         let tokens = Tokens::new(database.clone(), self.verifier.clone(), &audience);
         assay_http_ingest::App::new(
@@ -139,7 +144,8 @@ impl<'a> Wiring<'a> {
             Arc::new(clock::now),
             limits.of_upload,
             self.addresses.pages_url(),
-            &api.metrics_registry(),
+            &self.api.metrics_registry(),
+            self.metrics.clone(),
         )
     }
 }

@@ -42,10 +42,9 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     } = resources;
 
     let for_messages = Arc::clone(&database);
-    let wiring = Wiring::new(&config, sizes, &addresses, database, identity)?;
-    let api = wiring.api(&limits);
-    let pages = wiring.pages(&api)?;
-    let ingest = ingest.map(|database| wiring.ingest(database, limits, &api));
+    let wiring = Wiring::new(&config, sizes, &addresses, database, identity, &limits)?;
+    let (api, pages) = (wiring.api.clone(), wiring.pages());
+    let ingest = ingest.map(|database| wiring.ingest(database, limits));
 
     let mut servers = Servers::default();
     if let Some(ingest) = ingest.clone() {

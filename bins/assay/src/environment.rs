@@ -1,6 +1,8 @@
 //! Reads the environment. Only the definitions of flags name further variables.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
+
+use assay_cli_terminal::misuse::Misuse;
 
 /// The variable with the ingest key.
 pub(crate) const INGEST_KEY: &str = "ASSAY_INGEST_KEY";
@@ -14,12 +16,27 @@ pub(crate) fn ingest_key() -> Option<String> {
 
 /// The read key. It has no flag either.
 pub(crate) fn read_key() -> Option<String> {
-    variable(READ_KEY)
+    variable(READ_KEY).filter(|key| !key.trim().is_empty())
 }
 
 /// The one address of the installation, under which reports, the read API and the tools are.
 pub(crate) fn installation() -> Option<String> {
     variable("ASSAY_URL").filter(|url| !url.trim().is_empty())
+}
+
+/// The file with the sessions of `assay login`.
+pub(crate) fn logins() -> Result<PathBuf, Misuse> {
+    let set = |name| {
+        raw_variable(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let state = set("XDG_STATE_HOME")
+        .or_else(|| Some(set("HOME")?.join(".local/state")))
+        .or_else(|| set("LOCALAPPDATA"));
+    let state = state
+        .ok_or_else(|| Misuse("there is no folder for sessions; set XDG_STATE_HOME or HOME".to_owned()))?;
+    Ok(state.join("assay/sessions.json"))
 }
 
 /// A variable's value; one that is not UTF-8 counts as unset.

@@ -3,12 +3,62 @@
 use std::time::{Duration, Instant};
 
 use assay_answers::links::PublicPages;
-use assay_cli_remote::server::{address::Address, read_api::ReadApi};
+use assay_cli_remote::server::{address::Address, login::Logins, read_api::ReadApi};
 use assay_cli_terminal::{misuse::Misuse, progress::Progress, values::duration};
 use assay_domain::id::ProjectId;
 use clap::Args;
 
-use crate::{environment, global::Global};
+use crate::{clock, environment, global::Global};
+
+/// Which installation to sign in to.
+#[derive(Debug, Args)]
+pub(crate) struct InstallationFlags {
+    /// The address of the installation
+    #[arg(long, value_name = "URL", env = "ASSAY_URL", hide_env_values = true)]
+    url: Option<String>,
+    /// Allow plain http:// to another machine, which sends the key unencrypted
+    #[arg(long)]
+    pub(crate) insecure_http: bool,
+}
+
+impl InstallationFlags {
+    /// The address, which must be given.
+    pub(crate) fn required(&self) -> Result<String, Misuse> {
+        let url = self.url.as_deref().map(installation);
+        url.filter(|url| !url.is_empty()).ok_or_else(|| {
+            Misuse("ASSAY_URL is not set; set it to the address of the installation, or use --url".to_owned())
+        })
+    }
+}
+
+/// The address of an installation by that of one of its parts.
+fn installation(url: &str) -> String {
+    let url = url.trim().trim_end_matches('/');
+    url.trim_end_matches("/api/v1")
+        .trim_end_matches("/mcp")
+        .to_owned()
+}
+
+/// The read key, else the session of `assay login` at the installation with this address.
+pub(crate) fn read_key(url: &str) -> anyhow::Result<Option<String>> {
+    if let Some(key) = environment::read_key() {
+        return Ok(Some(key));
+    }
+    // Without a folder for sessions there is none.
+    let Ok(path) = environment::logins() else {
+        return Ok(None);
+    };
+    let installation = installation(url);
+    let login = Logins::open(path)?.find(&installation);
+    Ok(login
+        .map(|login| login.token(&installation, clock::now()))
+        .transpose()?)
+}
+
+/// Neither a read key nor a session.
+pub(crate) fn no_key() -> Misuse {
+    Misuse("ASSAY_READ_KEY is not set; set it to a read key (`assay-admin key create`), or sign in with `assay login`".to_owned())
+}
 
 /// Where the read API is.
 #[derive(Debug, Args)]
@@ -36,6 +86,12 @@ pub(crate) struct ProjectFlags {
 }
 
 impl ProjectFlags {
+    /// Whether there is a read key, or a session, also one that has ended.
+    pub(crate) fn has_key(&self) -> bool {
+        let url = environment::installation().or_else(|| self.api.address());
+        !matches!(read_key(&url.unwrap_or_default()), Ok(None))
+    }
+
     /// The client of the read API, and the project.
     pub(crate) fn open(&self, global: &Global) -> anyhow::Result<(ReadApi<'static>, ProjectId)> {
         let mut api = self.api.client(global.progress(), &self.connection)?;
@@ -94,8 +150,8 @@ impl ReadApiFlags {
                 "the address of the read API, such as https://assay.example.org/api/v1, or ASSAY_URL to the host's",
             )
         })?;
-        let key = environment::read_key().filter(|key| !key.trim().is_empty());
-        let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
+        let key =
+            read_key(&environment::installation().unwrap_or_else(|| url.clone()))?.ok_or_else(no_key)?;
         let address = Address::parse("the read API", &url, connection.insecure_http)?;
         ReadApi::new(address, &key, connection.retry_for, progress)
     }

@@ -1,9 +1,9 @@
 //! The check of a key: what a request presents, what the store has, and what that allows.
 
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
 use assay_domain::{
-    id::{KeyId, OrganizationId, ProjectId},
+    id::{KeyId, OrganizationId, ProjectId, SessionId},
     identity::TokenError,
     ingest::{IngestKeys, StoredIngestKey},
     key::{self, KeyHash, KeyKind, StoredKey},
@@ -13,17 +13,20 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-use crate::directory::Recent;
+use crate::{
+    directory::Recent,
+    session::{PersonAccess, Session},
+};
 
 /// Days before a read key's expiry in which answers announce it.
 const NOTICE_DAYS: i64 = 7;
 
 /// The hash of a key in a request. The key is well-formed but not looked up yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentedKey {
     hash: KeyHash,
-    /// The organization of a person, who signed in without a key. The hash is then of the person and the organization.
-    organization: Option<OrganizationId>,
+    /// The session that has the key, or the rights of a person. The hash is then of the person and the rights.
+    session: Option<Arc<Session>>,
 }
 
 impl PresentedKey {
@@ -49,25 +52,30 @@ impl PresentedKey {
         Ok(Self::of_hash(key::hash(token)))
     }
 
-    /// The key of a session. It was checked when the session began and is looked up again for every request.
+    /// A key of this hash.
     pub const fn of_hash(hash: KeyHash) -> Self {
-        Self {
-            hash,
-            organization: None,
-        }
+        Self { hash, session: None }
     }
 
-    /// A person in place of a key, with the hash of [`Self::person_hash`].
-    pub const fn of_person(hash: KeyHash, organization: OrganizationId) -> Self {
-        Self {
-            hash,
-            organization: Some(organization),
-        }
+    /// The key or the person of a session. It was checked when the session began and is looked up again for every request.
+    pub fn of_session(hash: KeyHash, session: Session) -> Self {
+        let session = Some(Arc::new(session));
+        Self { hash, session }
     }
 
-    /// The hash of a person who reads an organization. No key has it.
-    pub fn person_hash(subject: &str, organization: OrganizationId) -> KeyHash {
-        key::hash(format!("person\n{organization}\n{subject}").as_bytes())
+    /// The hash of a person with these rights. No key has it.
+    pub fn person_hash(subject: &str, access: &PersonAccess) -> KeyHash {
+        let PersonAccess {
+            organization,
+            projects,
+            ..
+        } = access;
+        key::hash(format!("person\n{organization}\n{projects:?}\n{subject}").as_bytes())
+    }
+
+    /// The session, if the request has one.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        self.session.as_ref().map(|session| session.id)
     }
 
     /// The hash under which the store has the key.
@@ -107,6 +115,11 @@ pub trait AccessKey: Clone + Send + Sync + 'static {
     /// The presented key in any state. Blocks.
     fn find(store: &Self::Store, key: &PresentedKey) -> Result<Option<Self>, StoreError>;
 
+    /// Whether a session was ended. Blocks.
+    fn has_ended(_: &Self::Store, _: SessionId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Records the use of the key on the day of `now`. Blocks.
     fn record_use(&self, store: &Self::Store, now: Timestamp) -> Result<(), StoreError>;
 
@@ -125,19 +138,24 @@ impl AccessKey for StoredKey {
     type Projects = Recent<(OrganizationId, ProjectId), Project>;
 
     fn find(store: &Self::Store, key: &PresentedKey) -> Result<Option<Self>, StoreError> {
-        let Some(organization) = key.organization else {
+        let Some(person) = key.session.as_ref().and_then(|session| session.person.as_ref()) else {
             return store.key(&key.hash);
         };
-        let plan = store.plan(organization)?;
+        let plan = store.plan(person.organization)?;
         Ok(plan.map(|plan| Self {
             id: key.hash.person_id(),
             is_person: true,
-            organization,
+            organization: person.organization,
             plan,
+            only: person.projects.as_deref().map(Arc::from),
             // The session of the person ends, and not the right.
             expires_at: Timestamp::from_unix_ms(i64::MAX),
             revoked_at: None,
         }))
+    }
+
+    fn has_ended(store: &Self::Store, session: SessionId) -> Result<bool, StoreError> {
+        store.is_session_ended(session)
     }
 
     fn record_use(&self, store: &Self::Store, now: Timestamp) -> Result<(), StoreError> {
@@ -195,7 +213,7 @@ impl AccessKey for StoredIngestKey {
 }
 
 /// A key that was valid at the time of the request. Only a check returns one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant<K>(K);
 
 /// The grant of a read key.
@@ -220,10 +238,11 @@ impl<K> Deref for Grant<K> {
 
 impl ReadGrant {
     /// The organization whose data the key reads.
-    pub const fn caller(&self) -> Caller {
+    pub fn caller(&self) -> Caller {
         Caller {
             organization: self.0.organization,
             plan: self.0.plan,
+            only: self.0.only.clone(),
         }
     }
 
@@ -259,6 +278,9 @@ pub enum Refusal {
     /// A token that stands for no key, for this reason.
     #[error("the token is not valid: {0}")]
     InvalidToken(&'static str),
+    /// A session that was signed out, or whose time is over.
+    #[error("the session has ended")]
+    SessionEnded,
     /// Revoked, whether expired or not.
     #[error("the key was revoked")]
     KeyRevoked,
@@ -363,6 +385,7 @@ mod tests {
         let stored = StoredKey {
             id: KeyId(uuid::Uuid::nil()),
             is_person: false,
+            only: None,
             organization: OrganizationId(uuid::Uuid::nil()),
             plan: Plan::Standard,
             expires_at: NOW.plus_days(7),

@@ -45,12 +45,16 @@ impl<K: AccessKey> Directory<K> {
 
     /// Looks a key up and returns its grant at `now`.
     ///
-    /// Returns, in this order, [`Refusal::InvalidKey`] (unknown) or the refusals of [`AccessKey::validate`]. Blocks on
-    /// the store.
+    /// Returns, in this order, [`Refusal::InvalidKey`] (unknown), the refusals of [`AccessKey::validate`] or
+    /// [`Refusal::SessionEnded`]. Blocks on the store.
     pub fn check(&self, key: &PresentedKey, now: Timestamp) -> Result<Grant<K>, CheckError> {
         let hash = key.hash();
         let stored = self.keys.get(hash, now, || K::find(&self.store, key))?;
-        Ok(Grant::of(stored.ok_or(Refusal::InvalidKey)?, now)?)
+        let grant = Grant::of(stored.ok_or(Refusal::InvalidKey)?, now)?;
+        match key.session() {
+            Some(session) if K::has_ended(&self.store, session)? => Err(Refusal::SessionEnded.into()),
+            Some(_) | None => Ok(grant),
+        }
     }
 
     /// The admission share for the look-up of this key: its own if its row was found and is still cached, at any age.
@@ -74,6 +78,9 @@ impl Directory<StoredKey> {
         id: ProjectId,
         now: Timestamp,
     ) -> Result<Option<Project>, StoreError> {
+        if !caller.may_read(&id) {
+            return Ok(None);
+        }
         let read = || self.store.project(caller, id, now);
         let project = self.projects.get((caller.organization, id), now, read)?;
         Ok(project.map(|project| project.seen(caller.plan, now)))

@@ -1,4 +1,4 @@
-//! Access control: read keys with their plans, ingest keys and tokens that stand for them, and rate limits.
+//! Access control: read keys with their plans, sessions, ingest keys and tokens that stand for them, and rate limits.
 //!
 //! [`check::PresentedKey::of_header`] rejects malformed keys without a look-up. [`directory::Directory::check`] returns
 //! the [`check::Grant`] for all further reads. [`limit::RateLimiter::admit`] counts requests. The listeners call them
@@ -8,5 +8,6 @@
 pub mod check;
 pub mod directory;
 pub mod limit;
+pub mod session;
 pub mod token;
 pub mod usage;

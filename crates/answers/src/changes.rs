@@ -245,9 +245,8 @@ fn compared(
     history: &History,
 ) -> Result<RunChanges, StoreError> {
     let names = snapshot.all_test_names()?;
-    let of = (run.run_number, run.merge_base.as_deref());
-    let compared = Compared::of(history, of, &names);
-    let last = last_complete(history, of);
+    let compared = Compared::of(history, run.run_number, &names);
+    let last = last_complete(history, run.run_number);
     let slower = slower::of(snapshot, history, run, &last, &names)?;
     Ok(compared.answer(project, run, (history, &names), slower))
 }

@@ -9,6 +9,7 @@ use assay_domain::{
     cause::{Action, Cause},
     id::RunId,
     project::Project,
+    release_branch::release_branch_of,
     revision::tested_or_commit,
     run::{Counts, RunRow, SomeTests},
     store::{Store, StoreError},
@@ -120,10 +121,15 @@ pub fn comment(
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let changes = changes_of_runs(store, engine, project, &ids, now)?;
     let settings = store.settings(project)?;
-    let absent_suites = absent_suites(store, project, &settings.stable_branch, &runs, now)?;
+    let release_branch = runs.iter().find_map(|run| {
+        let own = run.branch.as_deref();
+        release_branch_of(&settings.release_branches, own, run.base_branch.as_deref())
+    });
+    let stable_branch = release_branch.unwrap_or(&settings.stable_branch);
+    let absent_suites = absent_suites(store, project, stable_branch, &runs, now)?;
     let text = Text {
         absent_suites: &absent_suites,
-        stable_branch: &settings.stable_branch,
+        stable_branch,
         ejection: ejection.as_ref(),
         results: &results,
         changes: &changes,

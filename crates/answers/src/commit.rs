@@ -353,6 +353,7 @@ mod tests {
             branch: None,
             commit_sha: (!revision.is_empty()).then(|| revision.to_owned()),
             tested_revision: None,
+            base_branch: None,
             pull_request_number: None,
             queue: None,
             status: None,

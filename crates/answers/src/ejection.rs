@@ -19,7 +19,7 @@ use assay_flakiness::Diagnose;
 
 use crate::{
     commit::{CommitResults, CommitRuns, commit_results},
-    failures::{CauseProbabilities, FailureFilter},
+    failures::{CauseProbabilities, FailureFilter, of_branch},
 };
 
 /// The window of the runs ahead in the queue, in days.
@@ -198,6 +198,12 @@ fn blamed(
     };
     let others = in_snapshot(store, project, |snapshot| {
         let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;
+        let of_queue = history
+            .runs
+            .iter()
+            .find(|observed| own.iter().any(|own| own.run_number == observed.run.number));
+        let release_branch = of_queue.and_then(|observed| observed.run.release_branch.clone());
+        let history = of_branch(history, release_branch.as_deref());
         let is_own = |run: &RunFacts| {
             let mut own = own.iter().filter(|own| own.queue.is_none());
             own.any(|own| own.run_number == run.number)
@@ -284,7 +290,9 @@ mod tests {
             started_at: Timestamp::from_unix_ms(i64::from(number)),
             branch: Some(branch.into()),
             revision: Some(revision.into()),
+            release_branch: None,
             variant: "".into(),
+            merge_base: None,
         });
         observed.present = [0].into_iter().collect();
         observed.failures.extend(fails.then_some(Failure {

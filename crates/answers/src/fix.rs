@@ -1,18 +1,14 @@
 //! What is known of a test that is to be fixed, and whether its fixes hold on the stable branch.
 
-mod watch;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::{
     attempt::AttemptStatus,
-    fix::{FixOutcome, FixState, RunMode, StoredFix},
+    fix::{FixOutcome, RunMode, StoredFix, WatchedFix},
     history::{Occurrence, TestHistory},
-    id::RunId,
     observation::{History, RunObservations},
     period::{Days, Period},
     project::{Project, ProjectTag},
-    revision::is_same_revision,
     store::{Store, StoreError, in_snapshot},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
@@ -21,8 +17,6 @@ use assay_domain::{
 };
 use assay_flakiness::plan::fix::{CleanRuns, bound};
 use serde::Serialize;
-
-use self::watch::{Watch, with_errors};
 
 /// Most variants, those with the most failures.
 const MOST_VARIANTS: usize = 10;
@@ -105,24 +99,6 @@ pub struct KnownError {
     pub runs: u64,
 }
 
-/// A fix, and what the stable branch shows of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct WatchedFix {
-    /// What was reported.
-    #[serde(flatten)]
-    pub fix: StoredFix,
-    /// What the stable branch shows.
-    pub state: FixState,
-    /// The clean runs of the stable branch since the commit, on variants on which the test failed before.
-    pub clean_runs: u32,
-    /// The clean runs after which the fix holds, by the rate before; 298 where that is not known.
-    pub runs_needed: u32,
-    /// The run that failed; of a fix that held, the first one that failed after that.
-    pub failed_run: Option<RunId>,
-}
-
 /// What is known of a test at `now`.
 pub fn fix_status(
     store: &dyn Store,
@@ -152,31 +128,21 @@ fn status_of(
     let rates = rates.unwrap_or_default();
     let errors = store.test_signatures(project, &selector, period)?;
     let errors = errors.found().unwrap_or_default();
-    let stored = store.fixes(project, &selector)?.found().unwrap_or_default();
-    let failed_in = |fix: &StoredFix| {
+    let stored = store
+        .fixes(project, &selector, period)?
+        .found()
+        .unwrap_or_default();
+    let failed_in = |(fix, _): &(StoredFix, _)| {
         let check = fix.check?;
         (check.outcome == FixOutcome::StillFlaky).then_some(check.mode)
     };
     let mode = stored
+        .fixes
         .iter()
         .filter_map(failed_in)
         .min()
         .unwrap_or(RunMode::InSuite);
-    let failed: Vec<String> = stored
-        .iter()
-        .filter(|fix| has_failed(fix))
-        .map(|fix| fix.revision.clone())
-        .collect();
-    let fixes = stored.into_iter().map(|fix| {
-        let is_claimed = fix.check.is_none_or(|check| check.outcome == FixOutcome::Proved);
-        // A failure of the same commit outweighs its proofs.
-        let is_refuted = fix.check.is_some()
-            && failed
-                .iter()
-                .any(|revision| is_same_revision(revision, &fix.revision));
-        Watch::of(&history, fix, is_claimed && !is_refuted, rates.calendar.is_some())
-    });
-    let fixes = with_errors(store, project, &history.test, fixes.collect())?;
+    let fixes = stored.watched(rates.calendar.is_some(), |rate| engine.builds_needed(rate));
     let largest_rate = rates.rate.filter(|_| rates.calendar.is_none()).map(bound);
     let errors = errors.into_iter().take(MOST_ERRORS).map(|error| KnownError {
         fingerprint: error.fingerprint,
@@ -331,19 +297,13 @@ fn usual_ms(occurrences: &[Occurrence]) -> Option<u64> {
     medians.max()
 }
 
-/// Whether repetitions of a commit failed.
-fn has_failed(fix: &StoredFix) -> bool {
-    let outcome = fix.check.map(|check| check.outcome);
-    matches!(outcome, Some(FixOutcome::StillFlaky | FixOutcome::Differs))
-}
-
 #[cfg(test)]
 mod tests {
     use assay_domain::{execution::TestOutcome, observation::RunFacts, revision::RevisionOrigin};
 
     use super::*;
 
-    pub(super) fn run(suite: Option<&str>, status: AttemptStatus, ms: u64) -> Occurrence {
+    fn run(suite: Option<&str>, status: AttemptStatus, ms: u64) -> Occurrence {
         Occurrence {
             run_id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             run_number: 1,
@@ -374,7 +334,9 @@ mod tests {
                 started_at,
                 branch: Some("main".into()),
                 revision: Some(format!("{number:08}").into()),
+                release_branch: None,
                 variant: "".into(),
+                merge_base: None,
             });
             // The first day of this time is a Thursday.
             let is_weekend = [2, 3].contains(&(number / 3 % 7));

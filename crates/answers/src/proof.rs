@@ -14,13 +14,13 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judge, Judgement, Signal, VerdictStatus},
 };
 use assay_flakiness::{ENGINE_VERSION, Engine, constants};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::fix::in_engine_window;
 
-/// The form of a file.
-pub const FORM: &str = "assay-proof-1";
+/// The form of a verdict's file.
+const FORM: &str = "assay-proof-1";
 /// Most tests of a file, so that a wrong one takes little memory.
 const MOST_TESTS: u32 = 20_000_000;
 /// The relative difference up to which two numbers are equal: systems compute logarithms differently in the last digit.
@@ -126,14 +126,14 @@ pub struct ProvedVerdict {
     pub evidence: Evidence,
 }
 
-/// Why a file does not prove its verdict.
+/// Why a file does not prove its answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NotProved {
     /// It is no such file.
     #[error("it is no file of `assay proof`")]
     Foreign(#[from] serde_json::Error),
     /// It was written in another form.
-    #[error("its form is {0:?}, and this program reads {FORM:?}")]
+    #[error("its form {0:?} is not one that this program reads")]
     Form(String),
     /// Another version of the engine judged.
     #[error(
@@ -156,12 +156,14 @@ pub enum NotProved {
 }
 
 impl<T: Serialize> Checked<T> {
-    fn new(value: T) -> Result<Self, serde_json::Error> {
+    /// The part with its checksum.
+    pub fn new(value: T) -> Result<Self, serde_json::Error> {
         let crc32 = crc32fast::hash(&serde_json::to_vec(&value)?);
         Ok(Self { value, crc32 })
     }
 
-    fn check(&self, place: impl Into<String>) -> Result<(), NotProved> {
+    /// Checks the checksum of the part at a place of the file.
+    pub fn check(&self, place: impl Into<String>) -> Result<(), NotProved> {
         match crc32fast::hash(&serde_json::to_vec(&self.value)?) == self.crc32 {
             true => Ok(()),
             false => Err(NotProved::Changed(place.into())),
@@ -202,36 +204,15 @@ impl VerdictProof {
 
     /// Reads a file, or an answer of the API that holds one.
     pub fn read(text: &str) -> Result<Self, NotProved> {
-        let mut value: Value = serde_json::from_str(text)?;
-        if let Some(of_answer) = value.get_mut("proof") {
-            value = of_answer.take();
-        }
-        let form = value.get("form").and_then(Value::as_str).unwrap_or_default();
-        if form != FORM {
-            return Err(NotProved::Form(form.to_owned()));
-        }
-        Ok(serde_json::from_value(value)?)
+        of_form(text, FORM)
     }
 
     /// Computes the verdict again. The error names the first place that differs.
     pub fn check(&self) -> Result<(), NotProved> {
         let question = &self.question.value;
         self.question.check("question")?;
-        if question.engine != ENGINE_VERSION {
-            return Err(NotProved::Engine(question.engine.clone()));
-        }
-        compare(
-            "constants",
-            &json!(self.constants),
-            &json!(named_constants()),
-            0.0,
-        )?;
-        compare(
-            "question.runs",
-            &json!(question.runs),
-            &json!(self.runs.len()),
-            0.0,
-        )?;
+        same_engine(&question.engine, &self.constants, &named_constants())?;
+        same_number("question.runs", question.runs, self.runs.len())?;
         for (place, run) in self.runs.iter().enumerate() {
             let name = format!("runs[{place}] (run {})", run.value.number);
             run.check(name.as_str())?;
@@ -245,12 +226,48 @@ impl VerdictProof {
             runs: self.runs.iter().map(|run| run.value.observed()).collect(),
         };
         let computed = judged(&history, question.number, question.now);
-        compare("answer", &json!(self.answer.value), &json!(computed), EQUAL)?;
-        self.answer.check("answer")
+        same_answer(&self.answer, &computed)
     }
 }
 
-fn named_constants() -> BTreeMap<String, Vec<f64>> {
+/// Reads a file of this form, or an answer of the API that holds one.
+pub fn of_form<T: DeserializeOwned>(text: &str, form: &str) -> Result<T, NotProved> {
+    let mut value: Value = serde_json::from_str(text)?;
+    if let Some(of_answer) = value.get_mut("proof") {
+        value = of_answer.take();
+    }
+    let found = value.get("form").and_then(Value::as_str).unwrap_or_default();
+    match found == form {
+        true => Ok(serde_json::from_value(value)?),
+        false => Err(NotProved::Form(found.to_owned())),
+    }
+}
+
+/// Whether this program has the engine and the constants of a file.
+pub fn same_engine(
+    engine: &str,
+    found: &BTreeMap<String, Vec<f64>>,
+    constants: &BTreeMap<String, Vec<f64>>,
+) -> Result<(), NotProved> {
+    match engine == ENGINE_VERSION {
+        true => compare("constants", &json!(found), &json!(constants), 0.0),
+        false => Err(NotProved::Engine(engine.to_owned())),
+    }
+}
+
+/// Whether a file has as many parts as it says.
+pub fn same_number(place: &str, found: usize, parts: usize) -> Result<(), NotProved> {
+    compare(place, &json!(found), &json!(parts), 0.0)
+}
+
+/// Whether the answer of a file is the computed one.
+pub fn same_answer<T: Serialize>(answer: &Checked<T>, computed: &impl Serialize) -> Result<(), NotProved> {
+    compare("answer", &json!(answer.value), &json!(computed), EQUAL)?;
+    answer.check("answer")
+}
+
+/// The main constants of the engine by their names.
+pub fn named_constants() -> BTreeMap<String, Vec<f64>> {
     let named = constants().into_iter();
     named.map(|(name, values)| (name.to_owned(), values)).collect()
 }
@@ -392,7 +409,9 @@ impl RunRow {
                 started_at: self.started_at,
                 branch: shared(&self.branch),
                 revision: shared(&self.revision),
+                release_branch: None,
                 variant: self.variant.as_str().into(),
+                merge_base: None,
             })
         }
     }

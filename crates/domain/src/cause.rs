@@ -107,9 +107,6 @@ pub struct FailedRun {
     pub branch: Option<String>,
     /// The commit that CI checked out.
     pub commit_sha: Option<String>,
-    /// The commit at which its code left the stable branch, if the client sent it.
-    #[serde(skip)]
-    pub merge_base: Option<String>,
     /// Its outcome.
     pub status: RunStatus,
     /// False for a run that was sent with a key for pull requests only, which may be public.

@@ -39,7 +39,7 @@ impl Edge {
     /// The test that it is about.
     pub const fn test(&self) -> Option<TestOrdinal> {
         match self.subject {
-            EdgeSubject::Test { test, .. } => Some(test),
+            EdgeSubject::Test { test, .. } | EdgeSubject::Fix { test } => Some(test),
             EdgeSubject::Suite | EdgeSubject::Error { .. } | EdgeSubject::Budget { .. } => None,
         }
     }
@@ -48,7 +48,10 @@ impl Edge {
     pub const fn verdict_before(&self) -> Option<VerdictStatus> {
         match self.subject {
             EdgeSubject::Test { from, .. } => Some(from),
-            EdgeSubject::Suite | EdgeSubject::Error { .. } | EdgeSubject::Budget { .. } => None,
+            EdgeSubject::Suite
+            | EdgeSubject::Error { .. }
+            | EdgeSubject::Budget { .. }
+            | EdgeSubject::Fix { .. } => None,
         }
     }
 }
@@ -76,6 +79,11 @@ pub enum EdgeSubject {
     Budget {
         /// The number of flaky tests.
         flaky: i32,
+    },
+    /// A fix of a test.
+    Fix {
+        /// The test.
+        test: TestOrdinal,
     },
 }
 

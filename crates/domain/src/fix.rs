@@ -1,6 +1,10 @@
 //! Fixes of flaky tests: what a job found when it repeated a test, and the claim that a commit fixed it.
 
+mod watch;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::watch::{FixRun, ShownFix, TestFixes, WatchedFix};
 
 use crate::{
     revision::{SHORTEST_COMMIT, is_commit},

@@ -102,6 +102,23 @@ pub struct SignInAttempt {
     pub is_silent: bool,
 }
 
+/// A sign-in of a terminal, as RFC 8628 describes it. The person enters its code at the provider, in any browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSignIn {
+    /// With this code the terminal asks whether the person has signed in. It is a secret.
+    pub device_code: String,
+    /// The code that the person enters.
+    pub user_code: String,
+    /// The address at the provider where they enter it.
+    pub verification_uri: String,
+    /// The address with the code in it.
+    pub verification_uri_complete: Option<String>,
+    /// Seconds until the code expires.
+    pub expires_in: u32,
+    /// Seconds between two questions.
+    pub interval: Option<u32>,
+}
+
 /// What a provider's claims permit a person to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
@@ -124,6 +141,9 @@ pub enum SignInError {
         /// What is wrong.
         reason: String,
     },
+    /// A terminal's sign-in is not finished or has failed, with the code of RFC 8628.
+    #[error("the sign-in of a terminal: {0}")]
+    Terminal(&'static str),
     /// Its claims permit nothing.
     #[error("no entry of the operator's file has a claim of this person")]
     NoAccess,
@@ -139,6 +159,12 @@ pub trait SignIn: Send + Sync {
 
     /// Redeems the code that came back. Blocks.
     fn redeem(&self, attempt: &SignInAttempt, code: &str, now: Timestamp) -> Result<Person, SignInError>;
+
+    /// Begins a sign-in of a terminal. Blocks.
+    fn begin_terminal(&self, provider: usize, now: Timestamp) -> Result<TerminalSignIn, SignInError>;
+
+    /// Redeems the code of a terminal's sign-in, if the person has finished it. Blocks.
+    fn redeem_terminal(&self, provider: usize, code: &str, now: Timestamp) -> Result<Person, SignInError>;
 
     /// Where the browser ends its session at the provider, if that has such an address. Does not block.
     fn end_session_url(&self, provider: usize) -> Option<String>;

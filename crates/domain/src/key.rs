@@ -3,10 +3,12 @@
 mod lifetime;
 mod text;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::{
-    id::{KeyId, OrganizationId},
+    id::{KeyId, OrganizationId, ProjectId},
     plan::Plan,
     timestamp::Timestamp,
     vocabulary::vocabulary,
@@ -47,7 +49,7 @@ impl std::fmt::Debug for KeyHash {
 }
 
 /// A stored read key with its organization's plan, from one look-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
     /// The key's public id.
     pub id: KeyId,
@@ -57,6 +59,8 @@ pub struct StoredKey {
     pub organization: OrganizationId,
     /// The organization's current plan.
     pub plan: Plan,
+    /// The only projects that a person may read; none for all.
+    pub only: Option<Arc<[ProjectId]>>,
     /// Its expiry.
     pub expires_at: Timestamp,
     /// The time of its revocation, if any.
@@ -87,7 +91,7 @@ pub struct KeyEntry {
     /// Its first twelve characters.
     pub prefix: String,
     /// The project of an ingest key.
-    pub project_id: Option<crate::id::ProjectId>,
+    pub project_id: Option<ProjectId>,
     /// Its creation time.
     pub created_at: Timestamp,
     /// The name of an ingest key.

@@ -32,6 +32,7 @@ pub mod plain;
 pub mod plan;
 pub mod project;
 pub mod recording;
+pub mod release_branch;
 pub mod renames;
 pub mod rerun;
 pub mod revision;

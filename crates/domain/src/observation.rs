@@ -4,7 +4,7 @@
 //! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -128,10 +128,14 @@ pub struct RunFacts {
     pub started_at: Timestamp,
     /// Its branch, if known. If no run of a history has a branch, all count as runs of the stable branch.
     pub branch: Option<Arc<str>>,
+    /// The [release branch](crate::release_branch::release_branch_of) to which it belongs; none for the main stable branch.
+    pub release_branch: Option<Arc<str>>,
     /// The tested revision, else the commit. If both are unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
     /// The suite, job or browser. Results on different variants are in different chains. Empty for the default variant.
     pub variant: Arc<str>,
+    /// The commit at which its code left the stable branch, if it is known.
+    pub merge_base: Option<Arc<str>>,
 }
 
 /// One run of one variant: the tests that ran, and the outcomes of those that did not simply pass.
@@ -344,6 +348,33 @@ impl History {
         StableBranch::among(&self.stable_branch, branches)
     }
 
+    /// The release branches with a run, in alphabetical order.
+    pub fn release_branches(&self) -> BTreeSet<Arc<str>> {
+        let own = self.runs.iter().filter(|observed| {
+            let run = &observed.run;
+            run.branch.is_some() && run.branch == run.release_branch
+        });
+        own.filter_map(|observed| observed.run.release_branch.clone())
+            .collect()
+    }
+
+    /// The same history with this release branch as the stable one: the runs of all stable branches, and of the changes
+    /// that go to this one. Changes to another branch began from other code, so they are left out.
+    #[must_use]
+    pub fn of_release_branch(&self, branch: &str) -> Self {
+        let is_of_it = |run: &RunFacts| {
+            let is_stable = run.branch.as_deref() == Some(&*self.stable_branch)
+                || run.branch.is_some() && run.branch == run.release_branch;
+            is_stable || run.release_branch.as_deref() == Some(branch)
+        };
+        let runs = self.runs.iter().filter(|observed| is_of_it(&observed.run));
+        Self {
+            stable_branch: branch.into(),
+            tests: self.tests,
+            runs: runs.cloned().collect(),
+        }
+    }
+
     /// The place of each run in the order of revisions.
     pub fn revision_order(&self) -> Vec<RevisionOrder> {
         let runs = self.runs.iter().map(|observed| &observed.run);
@@ -460,7 +491,9 @@ mod tests {
             started_at: at(0),
             branch: None,
             revision: None,
+            release_branch: None,
             variant: "".into(),
+            merge_base: None,
         });
         assert!(run.is_settled(at(0)), "a complete run counts at once");
         run.ending = RunEnding::incomplete(minutes(45));
@@ -477,7 +510,9 @@ mod tests {
             started_at: Timestamp::from_unix_ms(0),
             branch: None,
             revision: None,
+            release_branch: None,
             variant: "".into(),
+            merge_base: None,
         };
         let mut run = RunObservations::of(facts);
         let mut add = |test, attempts: &[(AttemptStatus, Option<u64>)]| {

@@ -1,5 +1,7 @@
 //! Organizations and their projects.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::{
@@ -41,12 +43,21 @@ pub struct ProjectEntry {
 }
 
 /// The organization of a checked key, with its plan. Only the check of a key creates one for a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The organization.
     pub organization: OrganizationId,
     /// The organization's current plan.
     pub plan: Plan,
+    /// The only projects that a person may read; none for all.
+    pub only: Option<Arc<[ProjectId]>>,
+}
+
+impl Caller {
+    /// Whether a project of the organization may be read.
+    pub fn may_read(&self, id: &ProjectId) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(id))
+    }
 }
 
 /// A project that the caller may read.

@@ -45,6 +45,8 @@ pub struct RunContext {
     pub run_url: Option<String>,
     /// The commit of the target branch at which the tested code left it.
     pub merge_base: Option<String>,
+    /// The branch into which its change is to be merged.
+    pub base_branch: Option<String>,
 }
 
 impl RunContext {
@@ -63,6 +65,7 @@ impl RunContext {
             suite: self.suite.or(other.suite),
             run_url: self.run_url.or(other.run_url),
             merge_base: self.merge_base.or(other.merge_base),
+            base_branch: self.base_branch.or(other.base_branch),
         }
     }
 

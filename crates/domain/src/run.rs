@@ -158,6 +158,9 @@ pub struct RunRow {
     pub commit_sha: Option<String>,
     /// For a pull request, the head behind a merge commit.
     pub tested_revision: Option<String>,
+    /// The branch into which its change is to be merged, if CI names it.
+    #[serde(skip)]
+    pub base_branch: Option<String>,
     /// The pull request's number.
     pub pull_request_number: Option<i64>,
     /// What its merge queue tests; null for a run of a branch or a pull request.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::vocabulary::vocabulary;
+use crate::{release_branch::BranchPattern, vocabulary::vocabulary};
 
 vocabulary!(
     /// An event that messages report.
@@ -25,8 +25,17 @@ vocabulary!(
         FlakeBudgetExceeded = "flake_budget_exceeded",
         /// As few tests are flaky again as the budget of the project asks for.
         FlakeBudgetMet = "flake_budget_met",
+        /// The stable branch shows that a fix of a flaky test holds.
+        FixHeld = "fix_held",
+        /// A test failed with an error of before its fix.
+        FixDidNotHold = "fix_did_not_hold",
     }
 );
+
+impl ChatEvent {
+    /// Those about fixes of tests. They change no verdict.
+    pub const OF_FIXES: [Self; 2] = [Self::FixHeld, Self::FixDidNotHold];
+}
 
 /// The `settings` object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,6 +44,8 @@ vocabulary!(
 pub struct Settings {
     /// The stable branch.
     pub stable_branch: String,
+    /// The stable branches beside it, as names or patterns with one `*`.
+    pub release_branches: Vec<BranchPattern>,
     /// The days of results that the organization's plan shows.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub retention_days: i64,

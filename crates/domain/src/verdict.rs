@@ -275,6 +275,9 @@ pub trait Judge: Send + Sync {
         judgements
     }
 
+    /// The clean builds that prove a fix of a test that failed at this rate before; none if the rate is not known.
+    fn builds_needed(&self, rate_before: Option<f64>) -> u32;
+
     /// The flaky and broken tests of the window.
     fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
         let mut suspects = Suspects::default();

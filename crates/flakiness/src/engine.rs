@@ -20,6 +20,7 @@ use crate::{
     },
     numbers::at,
     participation::{Block, Presence, row::WORDS},
+    plan::fix::{CleanRuns, GOOD_ENOUGH, bound},
     timeline::{
         Timeline,
         failures::{FailureAt, Failures},
@@ -160,6 +161,10 @@ impl Judge for Engine {
 
     fn judge_tests(&self, history: &History, now: Timestamp, tests: &[TestOrdinal]) -> Vec<Judgement> {
         self.judgements(history, now, Some(tests))
+    }
+
+    fn builds_needed(&self, rate_before: Option<f64>) -> u32 {
+        CleanRuns::Builds.needed(rate_before.map_or(GOOD_ENOUGH, bound))
     }
 
     /// Builds no explanations for tests that are neither flaky nor broken.

@@ -8,7 +8,7 @@ use actix_web::{
     rt::time::timeout,
     web::{self, Bytes, Payload, ServiceConfig},
 };
-use assay_access::{check::PresentedKey, limit::InProcessLimiter};
+use assay_access::limit::InProcessLimiter;
 use assay_answers::links::PublicPages;
 use assay_domain::{key::KeyKind, store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
@@ -217,9 +217,10 @@ async fn client(
 ) -> Result<Client, (HttpResponse, &'static str)> {
     let authorization = authorization(request.headers());
     let server = &endpoint.server;
-    let presented = PresentedKey::of_header(KeyKind::Read, authorization.as_deref());
+    let now = (server.clock)();
+    let presented = server.reception.presented(authorization.as_deref(), now);
     // The call of a tool counts, not the message.
-    let identified = server.reception.identify(presented, None, (server.clock)());
+    let identified = server.reception.identify(presented, None, now);
     match identified.await {
         Ok((key, _)) => Ok(Client {
             key,

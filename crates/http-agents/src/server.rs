@@ -123,7 +123,7 @@ impl ToolServer {
         client: &Client,
     ) -> Result<FittedAnswer, ToolError> {
         let now = (self.clock)();
-        let (presented, server) = (Ok(client.key), self.clone());
+        let (presented, server) = (Ok(client.key.clone()), self.clone());
         let counted_by = CountedBy::key(&*self.limiter, &presented, "tool");
         let work = move |grant: ReadGrant| {
             let arguments = Arguments::new(arguments, &tool.properties())?;

@@ -18,7 +18,7 @@ use assay_access::{
     check::{PresentedKey, ReadGrant, budget_id},
     limit::{Budget, WINDOW_MS},
 };
-use assay_domain::{key::KeyKind, timestamp::Timestamp};
+use assay_domain::timestamp::Timestamp;
 use assay_http::{
     CountedBy, Outcome, Problem, RATE_LIMITED, Rejected, RequestId, SUCCESS, authorization, observe,
 };
@@ -70,10 +70,14 @@ async fn respond(
         limiter: &*app.limiter,
         id: budget_id(header).into(),
     });
-    let presented = PresentedKey::of_header(KeyKind::Read, authorization.as_deref());
+    let presented = app.reception.presented(authorization.as_deref(), now);
     let (reading, parts) = (Arc::clone(app), RequestParts::of(request));
     let work = move |grant| read(&reading, route, grant, &parts, now);
-    match app.reception.receive(presented, counted_by, now, work).await {
+    match app
+        .reception
+        .receive(presented.clone(), counted_by, now, work)
+        .await
+    {
         Ok((reply, budget)) => {
             let is_head = request.method() == Method::HEAD;
             let build = part_builder(app, presented.ok(), route, id);
@@ -179,7 +183,7 @@ fn part_builder(
 ) -> impl Fn(RestOfBody) -> Pin<Box<dyn Future<Output = BuiltPart>>> + Unpin + 'static {
     let (app, id) = (Arc::clone(app), id.clone());
     move |rest| {
-        let (app, id) = (Arc::clone(&app), id.clone());
+        let (app, id, key) = (Arc::clone(&app), id.clone(), key.clone());
         Box::pin(async move {
             let part = match key {
                 Some(key) => next_part(&app, key, rest).await,

@@ -4,9 +4,9 @@ use actix_web::http::{
     Method,
     header::{self, HeaderMap},
 };
-use assay_access::check::{IngestGrant, PresentedKey};
+use assay_access::check::{IngestGrant, PresentedKey, Refusal};
 use assay_domain::key::KeyKind;
-use assay_http::{CountedBy, Problem, authorization, count};
+use assay_http::{CountedBy, IdentityMetrics, Problem, authorization, count};
 
 use crate::{app::AppState, error::IngestError};
 
@@ -29,11 +29,22 @@ pub(crate) async fn admit(
     let now = (app.clock)();
     let grant = match app.tokens.of_header(header.as_deref()) {
         Some(token) => {
-            let token = token.map_err(Problem::from)?;
-            let identified = app
-                .reception
-                .identify_token(&app.tokens, &app.fetches, token, now);
-            let grant = identified.await?;
+            let identified = match token {
+                Ok(token) => {
+                    let identified = app
+                        .reception
+                        .identify_token(&app.tokens, &app.fetches, token, now);
+                    identified.await
+                }
+                Err(refusal) => Err(refusal.into()),
+            };
+            let outcome = match &identified {
+                Ok(_) => "verified",
+                Err(Problem::Refused(Refusal::InvalidToken(why))) => why,
+                Err(problem) => problem.status_and_code(KeyKind::Ingest).1,
+            };
+            IdentityMetrics::count(&app.identity.identity_tokens, outcome);
+            let grant = identified?;
             // Each job has tokens of its own, so their uploads count against the key for which they stand.
             let id = [b"upload\n", grant.id.0.as_bytes().as_slice()].concat();
             let counted_by = is_counted.then(|| CountedBy {

@@ -13,8 +13,8 @@ use assay_domain::{
 };
 use assay_flakiness::Diagnose;
 use assay_http::{
-    AdmissionControl, Capacity, Holder, HttpMetrics, IngestReception, MetricsRegistry, Precedence, Share,
-    TimeLimits, UploadMetrics,
+    AdmissionControl, Capacity, Holder, HttpMetrics, IdentityMetrics, IngestReception, MetricsRegistry,
+    Precedence, Share, TimeLimits, UploadMetrics,
 };
 use tokio::sync::watch;
 
@@ -56,6 +56,7 @@ pub(crate) struct AppState {
     pub(crate) pages: Option<PublicPages>,
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
+    pub(crate) identity: IdentityMetrics,
     /// Admission control for explaining failures and storing decisions.
     pub(crate) explanations: AdmissionControl<ProjectId>,
     /// Admission control for storing: one upload per project at a time, in order of arrival.
@@ -85,6 +86,7 @@ impl App {
         limits: Limits,
         pages_url: Option<String>,
         registry: &MetricsRegistry,
+        identity: IdentityMetrics,
     ) -> Self {
         let turns = TimeLimits {
             waiting: limits.turn_within,
@@ -109,7 +111,7 @@ impl App {
         // A key holds at most half.
         let capacity = |all: u64, gauge| Capacity::new(all, all.div_ceil(2), gauge);
         Self(Arc::new(AppState {
-            reception: IngestReception::new(database.clone(), LOOK_UP_THREADS),
+            reception: IngestReception::new(database.clone(), LOOK_UP_THREADS, None),
             tokens,
             fetches: AdmissionControl::new(FETCH_THREADS, TimeLimits::READ),
             keys: database.clone(),
@@ -122,6 +124,7 @@ impl App {
             memory: capacity(limits.memory_bytes, Some(metrics.ingest_memory_reserved.clone())),
             spool: capacity(limits.spool_bytes, None),
             metrics,
+            identity,
             explanations: AdmissionControl::new(EXPLANATION_THREADS, turns),
             turns: AdmissionControl::with_shares(storing, turns),
             readers: AdmissionControl::with_shares(reading, turns),

@@ -144,6 +144,7 @@ impl TryFrom<RawFields> for Fields {
                     ci_provider: raw.parsed(UploadField::Provider, str::parse::<CiProvider>)?,
                     suite: raw.parsed(UploadField::Suite, values::line)?,
                     run_url: raw.parsed(UploadField::RunUrl, values::web_address)?,
+                    base_branch: raw.parsed(UploadField::BaseBranch, assay_ingest::name)?,
                     merge_base: raw.parsed(UploadField::MergeBase, values::commit_hash)?,
                 },
                 attempt: raw.parsed(UploadField::Attempt, values::attempt)?,

@@ -1,6 +1,7 @@
 //! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
 use actix_web::http::StatusCode;
+use assay_access::{check::Refusal, session::NoRandomness};
 use assay_domain::{identity::SignInError, key::KeyKind, store::StoreError};
 use assay_http::{Problem, RATE_LIMITED, RequestId, Unanswerable, with_causes};
 
@@ -10,7 +11,7 @@ pub(crate) enum FrontError {
     #[error("Sign in with a read key.")]
     SignedOut,
     #[error(transparent)]
-    Problem(#[from] Problem),
+    Problem(Problem),
     #[error("There is no such page.")]
     NoSuchPage,
     #[error("This address does not accept this method; the header Allow has those that it accepts.")]
@@ -27,9 +28,13 @@ pub(crate) enum FrontError {
     SlowForm,
     #[error("The form is incomplete; send it again.")]
     BrokenForm,
-    #[error("Too many unknown keys came from this address; try again in {after_s} s.")]
+    #[error("Too many attempts to sign in came from this address; try again in {after_s} s.")]
     ManyKeys { after_s: u64 },
-    #[error("No sign-in was begun in this browser in the last 10 minutes; begin again.")]
+    #[error("This installation has no provider to sign in at; use a read key.")]
+    NoProvider,
+    #[error("Choose one of the providers of this installation: {0}.")]
+    OtherProvider(String),
+    #[error("No sign-in was begun here in the last 10 minutes; begin again.")]
     NoSignInBegun,
     #[error("The provider did not sign you in; begin again, or sign in with a read key.")]
     NotSignedIn,
@@ -40,7 +45,17 @@ pub(crate) enum FrontError {
     #[error("the page could not be compressed")]
     Encoding(#[from] std::io::Error),
     #[error("a session could not be sealed")]
-    Sealing(#[from] crate::session::NoRandomness),
+    Sealing(#[from] NoRandomness),
+}
+
+impl From<Problem> for FrontError {
+    fn from(problem: Problem) -> Self {
+        if let Problem::Refused(Refusal::SessionEnded) = problem {
+            Self::SignedOut
+        } else {
+            Self::Problem(problem)
+        }
+    }
 }
 
 impl From<StoreError> for FrontError {
@@ -61,7 +76,9 @@ impl FrontError {
             Self::SlowForm => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
             Self::BrokenForm => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::ManyKeys { .. } => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
-            Self::NoSignInBegun => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::NoProvider => (StatusCode::NOT_FOUND, "invalid_parameter"),
+            Self::NoSignInBegun | Self::OtherProvider(_) => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+            Self::SignIn(SignInError::Terminal(code)) => (StatusCode::BAD_REQUEST, code),
             Self::NotSignedIn | Self::SignIn(SignInError::NoAccess) => {
                 (StatusCode::FORBIDDEN, "sign_in_refused")
             }
@@ -87,6 +104,7 @@ impl FrontError {
             Self::SignIn(SignInError::NoAccess) => {
                 "You have signed in, and your account opens no project here; ask the operator of this installation.".to_owned()
             }
+            Self::SignIn(SignInError::Terminal(_)) => "The sign-in of the terminal is not finished.".to_owned(),
             Self::SignIn(SignInError::Provider { .. }) => {
                 "The sign-in at the provider failed; try again later. The log of this server has the reason.".to_owned()
             }
@@ -101,6 +119,8 @@ impl FrontError {
             | Self::BrokenForm
             | Self::ManyKeys { .. }
             | Self::NoSignInBegun
+            | Self::NoProvider
+            | Self::OtherProvider(_)
             | Self::NotSignedIn
             | Self::Unanswerable(_) => self.to_string(),
         }

@@ -9,8 +9,8 @@ mod error;
 mod layout;
 mod pages;
 mod provider;
-mod session;
 mod sign_in;
+mod terminal;
 mod view;
 
 use std::sync::Arc;
@@ -23,20 +23,16 @@ use actix_web::{
     },
     web,
 };
-use assay_access::{check::ReadGrant, limit::InProcessLimiter};
-use assay_domain::{
-    identity::SignIn,
-    store::{EndedSessions, Store},
-    timestamp::Clock,
-};
+use assay_access::{check::ReadGrant, limit::InProcessLimiter, session::Sessions};
+use assay_domain::{identity::SignIn, store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
 use assay_http::{
-    AdmissionControl, Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences,
-    ReadReception, RequestId, SUCCESS, Tag, TimeLimits, Unanswerable, observe,
+    AdmissionControl, Answering, CountedBy, HttpMetrics, IdentityMetrics, MetricsRegistry, Outcome, Pairs,
+    Preferences, ReadReception, RequestId, SUCCESS, Tag, TimeLimits, Unanswerable, observe, refusal,
 };
 use maud::html;
+use serde_json::json;
 
-pub use self::session::{NoRandomness, Sessions};
 use self::{
     error::FrontError,
     layout::Answer,
@@ -75,8 +71,8 @@ pub struct Front {
     limiter: Arc<InProcessLimiter>,
     guesses: Arc<InProcessLimiter>,
     metrics: HttpMetrics,
+    identity: IdentityMetrics,
     sessions: Sessions,
-    ended_sessions: Arc<dyn EndedSessions>,
     addresses: Arc<ClientAddresses>,
     pages: Option<links::PublicPages>,
     signs_in_by_link: bool,
@@ -101,11 +97,11 @@ impl Front {
     pub fn new(
         reception: ReadReception,
         store: Arc<dyn Store>,
-        ended_sessions: Arc<dyn EndedSessions>,
         engine: Arc<dyn Diagnose>,
         clock: Clock,
         sessions: Sessions,
         metrics: &MetricsRegistry,
+        identity: IdentityMetrics,
         addresses: ClientAddresses,
     ) -> Self {
         Self {
@@ -116,8 +112,8 @@ impl Front {
             limiter: Arc::new(InProcessLimiter::new(PAGES_A_MINUTE)),
             guesses: Arc::new(InProcessLimiter::new(GUESSES_A_MINUTE)),
             metrics: HttpMetrics::of_listener("front", metrics),
+            identity,
             sessions,
-            ended_sessions,
             addresses: Arc::new(addresses),
             pages: None,
             signs_in_by_link: false,
@@ -173,7 +169,15 @@ impl Front {
         let path = "/login/provider";
         self.mount(config, path, path, Self::begin_at_provider);
         let path = "/login/callback";
-        self.mount(config, path, path, Self::return_from_provider);
+        self.mount(config, path, path, async |front, request| {
+            front.counted(front.return_from_provider(request).await)
+        });
+        let path = "/login/device";
+        self.mount(config, path, path, Self::begin_terminal);
+        let path = "/login/device/token";
+        self.mount(config, path, path, async |front, request| {
+            front.counted(front.redeem_terminal(request).await)
+        });
         self.mount(config, "/logout", "/logout", Self::logout);
         let (login, other) = (self.clone(), self.clone());
         config.service(
@@ -226,6 +230,18 @@ impl Front {
         }));
     }
 
+    /// Counts a sign-in at a provider, unless its person is still at it.
+    fn counted(&self, answer: Result<HttpResponse, FrontError>) -> Result<HttpResponse, FrontError> {
+        let outcome = match &answer {
+            Ok(_) => "signed_in",
+            Err(error) => error.status_and_code().1,
+        };
+        if !["authorization_pending", "slow_down"].contains(&outcome) {
+            IdentityMetrics::count(&self.identity.identity_sign_ins, outcome);
+        }
+        answer
+    }
+
     /// Renders a page for the session of the request.
     async fn page(
         &self,
@@ -247,8 +263,6 @@ impl Front {
             return Ok(see_other(&links::with_query("/login/provider", &pairs)));
         }
         let presented = Ok(session.presented());
-        let only = session.person.as_ref().and_then(|person| person.projects.clone());
-        let session_id = session.id;
         let counted_by = CountedBy::key(&*self.limiter, &presented, "page");
         let path: Vec<(String, String)> = request
             .match_info()
@@ -258,16 +272,12 @@ impl Front {
         let query = Pairs::of_form(request.query_string());
         let front = self.clone();
         let rendering = move |grant: ReadGrant| -> Result<RenderedPage, FrontError> {
-            if front.ended_sessions.is_session_ended(session_id)? {
-                return Err(FrontError::SignedOut);
-            }
             let view = View {
                 store: &*front.store,
                 directory: front.reception.directory(),
                 engine: &*front.engine,
                 pages: front.pages.as_ref(),
                 caller: grant.caller(),
-                only: only.as_deref(),
                 now,
                 path: &path,
                 query: &query,
@@ -335,7 +345,11 @@ impl Front {
     }
 
     fn error_response(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
-        let (status, _) = error.status_and_code();
+        let (status, code) = error.status_and_code();
+        if request.path().starts_with("/login/device") || self.of_terminal(request).is_some() {
+            return refusal(status, error.retry_after_s(), &[])
+                .json(json!({ "error": error.sentence(), "code": code }));
+        }
         let next = request.uri().path_and_query().map(ToString::to_string);
         let next = next.filter(|next| next != "/" && is_own_address(next));
         if let FrontError::SignedOut = error {
@@ -361,7 +375,7 @@ impl Front {
         if let FrontError::NoSuchMethod = error {
             let allowed = match request.path() {
                 "/login" => "GET, HEAD, POST",
-                "/logout" => "POST",
+                "/logout" | "/login/device" | "/login/device/token" => "POST",
                 _ => "GET, HEAD",
             };
             response

@@ -4,21 +4,19 @@ use actix_web::{
     HttpRequest, HttpResponse,
     http::{Method, StatusCode},
 };
-use assay_access::check::PresentedKey;
+use assay_access::{
+    check::PresentedKey,
+    session::{BegunSignIn, PersonAccess, Session},
+};
 use assay_domain::{
-    id::OrganizationId,
     identity::{Person, SignInError},
+    key::{self, KeyHash},
     project::Caller,
-    timestamp::Timestamp,
 };
 use assay_http::{Pairs, Problem};
 
 use crate::{
-    Front, body, cookies,
-    error::FrontError,
-    is_own_address, layout, links, see_other,
-    session::{BegunSignIn, PersonAccess, Session},
-    set_cookie,
+    Front, body, cookies, error::FrontError, is_own_address, layout, links, see_other, set_cookie,
     sign_in::count_address,
 };
 
@@ -68,7 +66,8 @@ impl Front {
                 let (place, code) = (attempt.provider, code.to_owned());
                 let redeeming = move || providers.redeem(&attempt, &code, now);
                 let person = self.asks.run(place, redeeming).await.map_err(Problem::from)??;
-                let cookie = self.session_of(place, person, now).await?;
+                let (key, access) = self.access_of(place, person).await?;
+                let cookie = self.sessions.cookie(key, Some(access), now)?;
                 let page = layout::forward(next.as_deref().unwrap_or("/"), "Signed in");
                 let mut response = body(page, StatusCode::OK, request)?;
                 set_cookie(&mut response, &cookie);
@@ -85,44 +84,40 @@ impl Front {
         self.providers.as_ref()?.end_session_url(person.provider)
     }
 
-    /// The cookie of a person's session.
-    async fn session_of(&self, place: usize, person: Person, now: Timestamp) -> Result<String, FrontError> {
-        let (front, subject) = (self.clone(), person.subject.clone());
+    /// The rights that a person's claims name, with the hash of the person who has them. The organization must exist.
+    pub(crate) async fn access_of(
+        &self,
+        provider: usize,
+        person: Person,
+    ) -> Result<(KeyHash, PersonAccess), FrontError> {
+        let front = self.clone();
         // The look-up has a share of its own, because the organization of the person is not known yet.
-        let share = PresentedKey::of_hash(PresentedKey::person_hash(
-            &subject,
-            OrganizationId(uuid::Uuid::nil()),
-        ));
-        let finding = move || front.access_of(place, &person);
-        let found = self
-            .reception
-            .run(&share, finding)
-            .await
-            .map_err(Problem::from)??;
-        let access = found.ok_or(SignInError::NoAccess)?;
-        let hash = PresentedKey::person_hash(&subject, access.organization);
-        Ok(self.sessions.cookie(hash, Some(access), now)?)
-    }
-
-    /// The rights that a person's claims name, if their organization exists. Blocks.
-    fn access_of(&self, provider: usize, person: &Person) -> Result<Option<PersonAccess>, FrontError> {
-        let keys = self.reception.directory().store();
-        let Some(organization) = keys.organization_named(&person.organization)? else {
-            return Ok(None);
+        let share = PresentedKey::of_hash(key::hash(person.subject.as_bytes()));
+        let finding = move || -> Result<_, FrontError> {
+            let keys = front.reception.directory().store();
+            let organization = keys.organization_named(&person.organization)?;
+            let organization = organization.ok_or(SignInError::NoAccess)?;
+            let projects = match (person.projects, keys.plan(organization)?) {
+                (Some(names), Some(plan)) => {
+                    let only = None;
+                    let mut projects = front.store.projects(&Caller {
+                        organization,
+                        plan,
+                        only,
+                    })?;
+                    projects.retain(|project| names.contains(&project.name));
+                    Some(projects.iter().map(|project| project.id).collect())
+                }
+                (Some(_), None) | (None, _) => None,
+            };
+            let access = PersonAccess {
+                provider,
+                organization,
+                projects,
+            };
+            Ok((PresentedKey::person_hash(&person.subject, &access), access))
         };
-        let projects = match (&person.projects, keys.plan(organization)?) {
-            (Some(names), Some(plan)) => {
-                let mut projects = self.store.projects(&Caller { organization, plan })?;
-                projects.retain(|project| names.contains(&project.name));
-                Some(projects.iter().map(|project| project.id).collect())
-            }
-            (Some(_), None) | (None, _) => None,
-        };
-        Ok(Some(PersonAccess {
-            provider,
-            organization,
-            projects,
-        }))
+        self.reception.run(&share, finding).await.map_err(Problem::from)?
     }
 }
 

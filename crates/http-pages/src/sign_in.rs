@@ -1,6 +1,6 @@
 //! Signing in with a read key, and out.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -9,7 +9,7 @@ use actix_web::{
     web,
 };
 use assay_access::{
-    check::{PresentedKey, ReadGrant},
+    check::PresentedKey,
     directory::AdmissionShare,
     limit::{Admission, InProcessLimiter, reset_s},
 };
@@ -65,7 +65,8 @@ impl Front {
         if let Ok(key) = &presented
             && self.reception.directory().share(key) == AdmissionShare::UNKNOWN_KEYS
         {
-            self.count_unknown(request, now)?;
+            // Keys in use are not counted, because one proxy has the address of everyone behind it.
+            count_address(&self.guesses, request, now)?;
         }
         // Counted by key, because one proxy has the address of everyone behind it.
         let counted_by = CountedBy::key(&*self.limiter, &presented, "sign-in");
@@ -85,36 +86,19 @@ impl Front {
         }
     }
 
-    /// Counts a key that this process does not know against its client's address. Keys in use are not counted, because one
-    /// proxy has the address of everyone behind it.
-    fn count_unknown(&self, request: &HttpRequest, now: Timestamp) -> Result<(), FrontError> {
-        count_address(&self.guesses, request, now)
-    }
-
-    /// Ends the session of the request, so that no copy of its cookie opens a page.
+    /// Ends the session of the request.
     pub(crate) async fn logout(&self, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
         if *request.method() != Method::POST {
             return Err(FrontError::NoSuchMethod);
         }
+        if let Some(session) = self.of_terminal(request) {
+            return self.end_terminal(session.ok()).await;
+        }
         check_form(request, self.sessions.is_secure())?;
         let now = (self.clock)();
         let session = cookies(request).and_then(|header| self.sessions.of_header(header, now));
-        if let Some(session) = session.clone() {
-            let presented = Ok(session.presented());
-            let ended = Arc::clone(&self.ended_sessions);
-            let ending = move |grant: ReadGrant| -> Result<(), Problem> {
-                Ok(ended.end_session(
-                    session.id,
-                    (!grant.is_person).then_some(grant.id),
-                    session.expires_at(),
-                    now,
-                )?)
-            };
-            match self.reception.receive(presented, None, now, ending).await {
-                // A revoked key has no sessions.
-                Ok(_) | Err(Problem::Refused(_)) => {}
-                Err(problem) => return Err(problem.into()),
-            }
+        if let Some(session) = &session {
+            self.end(session).await?;
         }
         let mut response = match self.end_at_provider(session.as_ref()) {
             Some(address) => body(layout::forward(&address, "Sign out"), StatusCode::OK, request)?,
@@ -137,7 +121,12 @@ pub(crate) fn count_address(
         Some(IpAddr::V6(address)) => address.to_bits() >> 64,
         None => return Ok(()),
     };
-    match limiter.count(&network.to_be_bytes(), now) {
+    count(limiter, &network.to_be_bytes(), now)
+}
+
+/// Counts a request against a budget of sign-ins.
+pub(crate) fn count(limiter: &InProcessLimiter, id: &[u8], now: Timestamp) -> Result<(), FrontError> {
+    match limiter.count(id, now) {
         Admission::Unlimited | Admission::Admitted(_) => Ok(()),
         Admission::Refused => Err(FrontError::ManyKeys {
             after_s: reset_s(now).unsigned_abs(),

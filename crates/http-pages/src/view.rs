@@ -6,7 +6,7 @@ use assay_domain::{
     id::ProjectId,
     page::PerPage,
     period::{Days, Period},
-    project::{Caller, NAME_CHARS, Project, ProjectEntry},
+    project::{Caller, NAME_CHARS, Project},
     store::{Snapshot, Store, StoreError, in_snapshot},
     test::{FileSelector, TestSelector},
     timestamp::Timestamp,
@@ -27,8 +27,6 @@ pub(crate) struct View<'a> {
     /// The pages, if the server has a public address.
     pub(crate) pages: Option<&'a PublicPages>,
     pub(crate) caller: Caller,
-    /// The only projects that a person may read who signed in at a provider; none for all.
-    pub(crate) only: Option<&'a [ProjectId]>,
     /// The time of the request, the same for the whole page.
     pub(crate) now: Timestamp,
     /// Parts of the path by name.
@@ -53,18 +51,8 @@ impl View<'_> {
             .part("project")
             .parse()
             .map_err(|_| Unanswerable::ProjectNotFound)?;
-        if self.only.is_some_and(|only| !only.contains(&id)) {
-            return Err(Unanswerable::ProjectNotFound.into());
-        }
         let project = self.directory.project(&self.caller, id, self.now)?;
         Ok(project.ok_or(Unanswerable::ProjectNotFound)?)
-    }
-
-    /// The projects that the caller may see.
-    pub(crate) fn projects(&self) -> Result<Vec<ProjectEntry>, StoreError> {
-        let mut projects = self.store.projects(&self.caller)?;
-        projects.retain(|project| self.only.is_none_or(|only| only.contains(&project.id)));
-        Ok(projects)
     }
 
     /// A text of at most 200 characters.

@@ -41,7 +41,10 @@ pub use self::{
     encoding::{Coding, Encoder},
     form::{Pairs, decode},
     held::{Bound, Held, Part},
-    metrics::{GaugeGuard, HttpMetrics, Label, MetricsRegistry, ProjectMetrics, ReadMetrics, UploadMetrics},
+    metrics::{
+        GaugeGuard, HttpMetrics, IdentityMetrics, Label, MetricsRegistry, ProjectMetrics, ReadMetrics,
+        UploadMetrics,
+    },
     observe::{Outcome, observe, record_answer},
     problem::{Fault, Problem, refusal},
     reception::{CountedBy, IngestReception, ReadReception, Reception, count},

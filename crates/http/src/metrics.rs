@@ -96,6 +96,25 @@ metrics! {
 }
 
 metrics! {
+    /// The metrics of tokens and sign-ins. Clones share them.
+    IdentityMetrics {
+        identity_tokens: Family<Label<&'static str>, Counter> = Family::default(),
+            "Tokens of CI jobs by the outcome of their verification";
+        identity_key_fetches: Family<Label<&'static str>, Counter> = Family::default(),
+            "Fetches of an issuer's description and keys by outcome";
+        identity_sign_ins: Family<Label<&'static str>, Counter> = Family::default(),
+            "Sign-ins of people at a provider by outcome";
+    }
+}
+
+impl IdentityMetrics {
+    /// Counts one more of an outcome.
+    pub fn count(family: &Family<Label<&'static str>, Counter>, outcome: &'static str) {
+        family.get_or_create(&[("outcome", outcome)]).inc();
+    }
+}
+
+metrics! {
     /// The figures of projects, as of their last judgement.
     ProjectMetrics {
         project_tests: Family<Labels, Gauge> = Family::default(), "Tests of 14 days by verdict";
@@ -164,6 +183,11 @@ impl MetricsRegistry {
             HttpMetrics::registered(&mut registry),
             ReadMetrics::registered(&mut registry),
         )
+    }
+
+    /// Registers the metrics of tokens and sign-ins.
+    pub fn identity_metrics(&self) -> IdentityMetrics {
+        IdentityMetrics::registered(&mut self.lock())
     }
 
     /// Registers the metrics of uploads apart from those of their requests.

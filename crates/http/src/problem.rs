@@ -158,7 +158,9 @@ impl Problem {
             Self::Refused(Refusal::InvalidKey) => (StatusCode::UNAUTHORIZED, "invalid_key"),
             Self::Refused(Refusal::InvalidToken(_)) => (StatusCode::UNAUTHORIZED, "invalid_token"),
             Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
-            Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
+            Self::Refused(Refusal::KeyExpired | Refusal::SessionEnded) => {
+                (StatusCode::UNAUTHORIZED, "key_expired")
+            }
             Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             Self::IssuerSilent => (StatusCode::SERVICE_UNAVAILABLE, "issuer_unavailable"),
@@ -230,6 +232,9 @@ const fn refusal_sentence(refusal: Refusal, kind: KeyKind) -> &'static str {
         (Refusal::InvalidKey, KeyKind::Read) => "The read key is not valid.",
         (Refusal::InvalidKey, KeyKind::Ingest) => "The ingest key is not valid.",
         (Refusal::InvalidToken(why), KeyKind::Read | KeyKind::Ingest) => why,
+        (Refusal::SessionEnded, KeyKind::Read | KeyKind::Ingest) => {
+            "The session has ended; sign in again, in a terminal with `assay login`."
+        }
         (Refusal::KeyRevoked, KeyKind::Read) => "The read key was revoked; create a new one.",
         (Refusal::KeyRevoked, KeyKind::Ingest) => "The ingest key was revoked; create a new one.",
         (Refusal::KeyExpired, KeyKind::Read) => "The read key has expired; create a new one.",

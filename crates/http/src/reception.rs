@@ -16,6 +16,7 @@ use assay_access::{
     check::{AccessKey, CheckError, Grant, IngestGrant, PresentedKey, Refusal},
     directory::{AdmissionShare, Directory},
     limit::{Admission, Budget, RateLimiter, reset_s},
+    session::Sessions,
     token::{PresentedToken, Tokens},
     usage::KeyUsage,
 };
@@ -41,6 +42,8 @@ pub type IngestReception = Reception<StoredIngestKey>;
 pub struct Reception<K: AccessKey>(Arc<Shared<K>>);
 
 struct Shared<K: AccessKey> {
+    /// The sessions of terminals, in the place of read keys.
+    sessions: Option<Sessions>,
     directory: Directory<K>,
     usage: KeyUsage,
     threads: AdmissionControl<AdmissionShare>,
@@ -68,12 +71,22 @@ impl<'a> CountedBy<'a> {
 
 impl<K: AccessKey> Reception<K> {
     /// Creates a reception that looks keys up in `store` and runs work on this many threads.
-    pub fn new(store: Arc<K::Store>, threads: usize) -> Self {
+    pub fn new(store: Arc<K::Store>, threads: usize, sessions: Option<Sessions>) -> Self {
         Self(Arc::new(Shared {
+            sessions,
             directory: Directory::new(store),
             usage: KeyUsage::default(),
             threads: AdmissionControl::new(threads, TimeLimits::READ),
         }))
+    }
+
+    /// The key, or the session of a terminal, in the value of an `Authorization` header. Nothing is looked up.
+    pub fn presented(&self, header: Option<&[u8]>, now: Timestamp) -> Result<PresentedKey, Refusal> {
+        let session = || self.0.sessions.as_ref()?.of_bearer(header?, now);
+        match session() {
+            Some(session) => Ok(session?.presented()),
+            None => PresentedKey::of_header(K::KIND, header),
+        }
     }
 
     /// The keys and projects.
@@ -96,11 +109,12 @@ impl<K: AccessKey> Reception<K> {
         let budget = count(counted_by, now).await?;
         let key = presented.map_err(Problem::from)?;
         if self.0.directory.share(&key) == AdmissionShare::UNKNOWN_KEYS {
-            self.check(AdmissionShare::UNKNOWN_KEYS, key, now).await?;
+            self.check(AdmissionShare::UNKNOWN_KEYS, key.clone(), now).await?;
         }
         let reception = Arc::clone(&self.0);
+        let share = AdmissionShare::of(&key);
         let work = move || work(reception.grant(&key, now)?);
-        let answer = self.run(&key, work).await.map_err(Problem::from)??;
+        let answer = self.0.threads.run(share, work).await.map_err(Problem::from)??;
         Ok((answer, budget))
     }
 
@@ -113,7 +127,8 @@ impl<K: AccessKey> Reception<K> {
     ) -> Result<(PresentedKey, Grant<K>), Problem> {
         count(counted_by, now).await?;
         let key = presented?;
-        let grant = self.check(self.0.directory.share(&key), key, now).await?;
+        let share = self.0.directory.share(&key);
+        let grant = self.check(share, key.clone(), now).await?;
         Ok((key, grant))
     }
 

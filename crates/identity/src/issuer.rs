@@ -18,6 +18,8 @@ const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
 const WITHIN: Duration = Duration::from_secs(4);
 /// Largest answer that is read, in bytes.
 const LARGEST_ANSWER: u64 = 256 << 10;
+/// Longest code of a failure, in bytes.
+const LONGEST_CODE: usize = 100;
 
 /// Requests to issuers.
 #[derive(Clone)]
@@ -34,6 +36,7 @@ pub(crate) struct Metadata {
     pub(crate) authorization_endpoint: Option<String>,
     pub(crate) token_endpoint: Option<String>,
     pub(crate) end_session_endpoint: Option<String>,
+    pub(crate) device_authorization_endpoint: Option<String>,
 }
 
 /// An issuer's description and keys, as fetched.
@@ -66,6 +69,10 @@ impl Client {
     /// # Errors
     /// What is wrong, for the log.
     pub fn discover(&self, issuer: &str) -> Result<Discovered, String> {
+        self.described(issuer).map_err(|failure| failure.reason)
+    }
+
+    fn described(&self, issuer: &str) -> Result<Discovered, Failure> {
         let address = format!(
             "{}/.well-known/openid-configuration",
             issuer.trim_end_matches('/')
@@ -73,12 +80,13 @@ impl Client {
         let (metadata, clock) = self.get::<Metadata>(&address)?;
         // Another issuer must not speak for this one.
         if metadata.issuer != issuer {
-            return Err("its description is of another issuer".to_owned());
+            return Err("its description is of another issuer".into());
         }
         let endpoints = [
             &metadata.authorization_endpoint,
             &metadata.token_endpoint,
             &metadata.end_session_endpoint,
+            &metadata.device_authorization_endpoint,
         ];
         for endpoint in endpoints.into_iter().flatten() {
             checked_host(endpoint, &self.allowed)?;
@@ -91,7 +99,7 @@ impl Client {
         })
     }
 
-    fn get<T: DeserializeOwned>(&self, address: &str) -> Result<(T, Option<Timestamp>), String> {
+    fn get<T: DeserializeOwned>(&self, address: &str) -> Result<(T, Option<Timestamp>), Failure> {
         checked_host(address, &self.allowed)?;
         let mut answer = self.agent.get(address).call().map_err(|error| reason(&error))?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
@@ -106,7 +114,7 @@ impl Client {
         address: &str,
         authorization: Option<&str>,
         form: &str,
-    ) -> Result<T, String> {
+    ) -> Result<T, Failure> {
         checked_host(address, &self.allowed)?;
         let mut request = self
             .agent
@@ -120,18 +128,46 @@ impl Client {
     }
 }
 
-/// The JSON of an answer of success.
-fn json<T: DeserializeOwned>(answer: &mut Response<Body>) -> Result<T, String> {
-    let status = answer.status();
-    if !status.is_success() {
-        return Err(format!("it answers with status {}", status.as_u16()));
+/// Why there is no answer of success.
+pub(crate) struct Failure {
+    /// The reason, for the log.
+    pub(crate) reason: String,
+    /// The code of the answer, which RFC 6749 describes.
+    pub(crate) code: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Failure {
+    fn from(reason: T) -> Self {
+        let (reason, code) = (reason.into(), None);
+        Self { reason, code }
     }
+}
+
+/// An answer of failure of a token endpoint.
+#[derive(Deserialize)]
+struct ErrorAnswer {
+    error: String,
+}
+
+/// The JSON of an answer of success.
+fn json<T: DeserializeOwned>(answer: &mut Response<Body>) -> Result<T, Failure> {
+    let status = answer.status();
     let body = answer
         .body_mut()
         .with_config()
         .limit(LARGEST_ANSWER)
         .read_to_vec();
     let body = body.map_err(|error| reason(&error))?;
+    if !status.is_success() {
+        let answer: Option<ErrorAnswer> = serde_json::from_slice(&body).ok();
+        let code = answer
+            .map(|answer| answer.error)
+            .filter(|code| code.len() <= LONGEST_CODE);
+        let named = code.as_deref().unwrap_or("without a reason");
+        let reason = format!("it answers with status {}, {named}", status.as_u16());
+        return Err(Failure { reason, code });
+    }
     // The text of the error could have parts of a token.
-    serde_json::from_slice(&body).map_err(|_| "its answer is not what OpenID Connect describes".to_owned())
+    let answer = serde_json::from_slice(&body);
+    Ok(answer.map_err(|_| "its answer is not what OpenID Connect describes")?)
 }

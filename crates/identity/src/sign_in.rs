@@ -1,9 +1,9 @@
-//! Sign-in by the authorization code flow with PKCE, state and nonce.
+//! Sign-in of browsers by the authorization code flow with PKCE, state and nonce, and of terminals by RFC 8628.
 
 use std::sync::Arc;
 
 use assay_domain::{
-    identity::{Claims, Person, SignIn, SignInAttempt, SignInError, TokenVerifier as _},
+    identity::{Claims, Person, SignIn, SignInAttempt, SignInError, TerminalSignIn, TokenVerifier as _},
     timestamp::Timestamp,
 };
 use base64::{
@@ -12,13 +12,22 @@ use base64::{
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::digest::{SHA256, digest};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     Verifier,
     file::{Access, Provider},
-    issuer::Metadata,
+    issuer::{Failure, Metadata},
 };
+
+/// The grant of a terminal, and the codes of RFC 8628 that are not a failure of the provider.
+const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+const TERMINAL_CODES: [&str; 4] = [
+    "authorization_pending",
+    "slow_down",
+    "access_denied",
+    "expired_token",
+];
 
 /// The providers of the operator's file.
 pub struct Providers {
@@ -61,6 +70,48 @@ impl Providers {
             .ok_or_else(|| provider.problem("its description cannot be fetched, or has no such address"))?;
         Ok((provider, endpoint))
     }
+
+    /// Posts a form with the name of the client, or with its secret if it has one.
+    fn post<T: DeserializeOwned>(
+        &self,
+        provider: &Provider,
+        endpoint: &str,
+        pairs: &[(&str, &str)],
+    ) -> Result<T, Failure> {
+        let client = self.verifier.client();
+        match &provider.client_secret {
+            Some(secret) => {
+                let pair = format!("{}:{}", encoded(&provider.client_id), encoded(secret));
+                let authorization = format!("Basic {}", BASE64_STANDARD.encode(pair));
+                client.post(endpoint, Some(&authorization), &form(pairs))
+            }
+            None => client.post(
+                endpoint,
+                None,
+                &form(&[pairs, &[("client_id", &provider.client_id)]].concat()),
+            ),
+        }
+    }
+
+    /// The claims of a provider's token for this client.
+    fn verified(&self, provider: &Provider, token: &str, now: Timestamp) -> Result<Claims, SignInError> {
+        let verify = || {
+            let audiences = [provider.client_id.as_str()];
+            self.verifier.verify(token, &provider.issuer, &audiences, now)
+        };
+        let claims = verify().or_else(|_| {
+            // The provider may have a new key.
+            self.verifier.fetch_keys(&provider.issuer, now);
+            verify()
+        });
+        let claims = claims.map_err(|error| provider.problem(&format!("its token is refused: {error}")))?;
+        match claims.text("azp") {
+            Some(party) if party != provider.client_id => {
+                Err(provider.problem("its token was issued to another client"))
+            }
+            Some(_) | None => Ok(claims),
+        }
+    }
 }
 
 impl SignIn for Providers {
@@ -75,63 +126,63 @@ impl SignIn for Providers {
         let (provider, endpoint) =
             self.endpoint(attempt.provider, |found| found.authorization_endpoint, now)?;
         let challenge = digest(&SHA256, attempt.code_verifier.as_bytes());
+        let (scopes, challenge) = (
+            provider.scopes.join(" "),
+            BASE64_URL_SAFE_NO_PAD.encode(challenge),
+        );
         let mut pairs = vec![
-            ("response_type", "code".to_owned()),
-            ("client_id", provider.client_id.clone()),
-            ("redirect_uri", self.redirect.clone()),
-            ("scope", provider.scopes.join(" ")),
-            ("state", attempt.state.clone()),
-            ("nonce", attempt.nonce.clone()),
-            ("code_challenge", BASE64_URL_SAFE_NO_PAD.encode(challenge)),
-            ("code_challenge_method", "S256".to_owned()),
+            ("response_type", "code"),
+            ("client_id", &provider.client_id),
+            ("redirect_uri", &self.redirect),
+            ("scope", &scopes),
+            ("state", &attempt.state),
+            ("nonce", &attempt.nonce),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
         ];
         if attempt.is_silent {
-            pairs.push(("prompt", "none".to_owned()));
+            pairs.push(("prompt", "none"));
         }
         Ok(with_query(&endpoint, &pairs))
     }
 
     fn redeem(&self, attempt: &SignInAttempt, code: &str, now: Timestamp) -> Result<Person, SignInError> {
         let (provider, endpoint) = self.endpoint(attempt.provider, |found| found.token_endpoint, now)?;
-        let mut pairs = vec![
-            ("grant_type", "authorization_code".to_owned()),
-            ("code", code.to_owned()),
-            ("redirect_uri", self.redirect.clone()),
-            ("code_verifier", attempt.code_verifier.clone()),
+        let pairs = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", &self.redirect),
+            ("code_verifier", &attempt.code_verifier),
         ];
-        let authorization = provider.client_secret.as_ref().map(|secret| {
-            let pair = format!("{}:{}", encoded(&provider.client_id), encoded(secret));
-            format!("Basic {}", BASE64_STANDARD.encode(pair))
-        });
-        if authorization.is_none() {
-            pairs.push(("client_id", provider.client_id.clone()));
-        }
-        let answer: TokenAnswer = self
-            .verifier
-            .client()
-            .post(&endpoint, authorization.as_deref(), &form(&pairs))
-            .map_err(|problem| provider.problem(&problem))?;
-        let verify = || {
-            let audiences = [provider.client_id.as_str()];
-            self.verifier
-                .verify(&answer.id_token, &provider.issuer, &audiences, now)
-        };
-        let claims = verify().or_else(|_| {
-            // The provider may have a new key.
-            self.verifier.fetch_keys(&provider.issuer, now);
-            verify()
-        });
-        let claims = claims.map_err(|error| provider.problem(&format!("its token is refused: {error}")))?;
+        let answer = self.post::<TokenAnswer>(provider, &endpoint, &pairs);
+        let answer = answer.map_err(|failure| provider.problem(&failure.reason))?;
+        let claims = self.verified(provider, &answer.id_token, now)?;
         if !claims.has("nonce", &attempt.nonce) {
             return Err(provider.problem("its token is of another sign-in"));
         }
-        if claims
-            .text("azp")
-            .is_some_and(|party| party != provider.client_id)
-        {
-            return Err(provider.problem("its token was issued to another client"));
-        }
         provider.person(&claims)
+    }
+
+    fn begin_terminal(&self, provider: usize, now: Timestamp) -> Result<TerminalSignIn, SignInError> {
+        let (provider, endpoint) =
+            self.endpoint(provider, |found| found.device_authorization_endpoint, now)?;
+        let scopes = provider.scopes.join(" ");
+        let begun = self.post(provider, &endpoint, &[("scope", &scopes)]);
+        begun.map_err(|failure| provider.problem(&failure.reason))
+    }
+
+    fn redeem_terminal(&self, provider: usize, code: &str, now: Timestamp) -> Result<Person, SignInError> {
+        let (provider, endpoint) = self.endpoint(provider, |found| found.token_endpoint, now)?;
+        let pairs = [("grant_type", DEVICE_GRANT), ("device_code", code)];
+        let answer = self.post::<TokenAnswer>(provider, &endpoint, &pairs);
+        let answer = answer.map_err(|failure| {
+            let mut codes = TERMINAL_CODES.into_iter();
+            match codes.find(|code| failure.code.as_deref() == Some(code)) {
+                Some(code) => SignInError::Terminal(code),
+                None => provider.problem(&failure.reason),
+            }
+        })?;
+        provider.person(&self.verified(provider, &answer.id_token, now)?)
     }
 
     fn end_session_url(&self, provider: usize) -> Option<String> {
@@ -139,8 +190,8 @@ impl SignIn for Providers {
         let found = self.verifier.last(&provider.issuer)?;
         let endpoint = found.metadata.end_session_endpoint.as_deref()?;
         let pairs = [
-            ("client_id", provider.client_id.clone()),
-            ("post_logout_redirect_uri", self.signed_out.clone()),
+            ("client_id", provider.client_id.as_str()),
+            ("post_logout_redirect_uri", &self.signed_out),
         ];
         Some(with_query(endpoint, &pairs))
     }
@@ -174,12 +225,12 @@ impl Provider {
     }
 }
 
-fn with_query(address: &str, pairs: &[(&str, String)]) -> String {
+fn with_query(address: &str, pairs: &[(&str, &str)]) -> String {
     let sign = if address.contains('?') { '&' } else { '?' };
     format!("{address}{sign}{}", form(pairs))
 }
 
-fn form(pairs: &[(&str, String)]) -> String {
+fn form(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(name, value)| format!("{name}={}", encoded(value)))

@@ -35,6 +35,8 @@ const PAUSE_MS: i64 = 30_000;
 /// Verifies tokens. Its issuers are those that callers name, which are those that the operator trusts.
 pub struct Verifier {
     client: Client,
+    /// Counts a fetch of an issuer's description and keys by its outcome.
+    count_fetch: Box<dyn Fn(&'static str) + Send + Sync>,
     issuers: Mutex<HashMap<String, Issuer>>,
 }
 
@@ -45,11 +47,12 @@ struct Issuer {
 }
 
 impl Verifier {
-    /// A verifier that fetches keys by this client.
-    pub fn new(client: Client) -> Self {
+    /// A verifier that fetches keys by this client. `count_fetch` gets the outcome of each fetch: `fetched` or `failed`.
+    pub fn new(client: Client, count_fetch: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
         use_ring();
         Self {
             client,
+            count_fetch: Box::new(count_fetch),
             issuers: Mutex::default(),
         }
     }
@@ -156,6 +159,7 @@ impl TokenVerifier for Verifier {
             return;
         }
         let found = self.client.discover(issuer);
+        (self.count_fetch)(if found.is_ok() { "fetched" } else { "failed" });
         let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         let former = issuers.remove(issuer).and_then(|former| former.found);
         let found = match found {

@@ -37,6 +37,8 @@ pub(crate) fn resolve(
         };
 
     let branch = line("branch", &sources, |s| s.branch.as_ref(), usize::MAX).map(|name| text::branch(&name));
+    let base_branch =
+        line("base branch", &sources, |s| s.base_branch.as_ref(), usize::MAX).map(|name| text::branch(&name));
     let commit_sha = line("commit", &sources, |s| s.commit_sha.as_ref(), LONGEST_LINE);
     let of_commit: Vec<_> = sources
         .iter()
@@ -68,8 +70,11 @@ pub(crate) fn resolve(
     );
     // The branch of a merge queue names what it merges.
     let queue = branch.as_deref().and_then(|branch| MergeQueue::of(branch, None));
-    let pull_request_number =
-        pull_request_number.or_else(|| queue.and_then(|queue| queue.pull_requests.last().copied()));
+    let queued = queue
+        .as_ref()
+        .and_then(|queue| queue.pull_requests.last().copied());
+    let pull_request_number = pull_request_number.or(queued);
+    let base_branch = base_branch.or_else(|| queue.and_then(|queue| queue.base));
     let of_pull_request = sources.into_iter().filter(|(_, source)| {
         source.pull_request_number.is_none() || source.pull_request_number == pull_request_number
     });
@@ -97,6 +102,7 @@ pub(crate) fn resolve(
         ci_provider,
         suite,
         run_url,
+        base_branch,
         // Only a client with the checkout knows it.
         merge_base: flags.merge_base.clone(),
     }

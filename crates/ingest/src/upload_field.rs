@@ -97,6 +97,9 @@ fields! {
     MergeBase "mergeBase" Parsed,
         "The commit at which the branch left the stable branch. What changed is judged against a run at or before it.",
         "9c70fe604be1d0c7f0f0f0f0f0f0f0f0f0f0f0f0";
+    BaseBranch "baseBranch" Chars(NAME_CHARS),
+        "The branch into which a change is to be merged. One to a release branch is judged against that branch.",
+        "release/1.2";
     Message "message" Chars(LONGEST_MESSAGE),
         "The commit's message.",
         "Round totals half up";

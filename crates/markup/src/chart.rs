@@ -53,12 +53,18 @@ impl BarSlots {
     }
 }
 
-/// The chart with the labels of its first and last slot below it.
-fn with_axis(chart: &Markup, [first, last]: [&str; 2]) -> Markup {
+/// The chart with the labels of its first and last bar below it. Those of few bars are one label at the right end.
+fn with_axis(chart: &Markup, slots: &BarSlots, [first, last]: [&str; 2]) -> Markup {
     html! {
         div.framed {
             (chart)
-            p.axis { span { (first) } span { (last) } }
+            p.axis {
+                @if slots.bars < slots.slots && first != last {
+                    span {} span { (first) " to " (last) }
+                } @else {
+                    span { (first) } span { (last) }
+                }
+            }
         }
     }
 }
@@ -101,7 +107,7 @@ pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
             }
         }
     };
-    with_axis(&chart, ends)
+    with_axis(&chart, &slots, ends)
 }
 
 fn column(x: usize, top: f64, tall: f64, class: &str) -> Markup {
@@ -139,7 +145,7 @@ pub fn periods(bars: &[PeriodBar], label: &str, ends: [&str; 2]) -> Markup {
             }
         }
     };
-    with_axis(&chart, ends)
+    with_axis(&chart, &slots, ends)
 }
 
 /// A chart of periods inside a table row. All bars are one path, which keeps long lists small.

@@ -76,8 +76,10 @@ pub fn changes(
         recovered(edges, &names, &mut commits, now)?,
         failures.flaky(&mut commits)?,
         failures.new_errors(edges, &names, &mut commits)?,
+        of_tests(edges, &names, ChatEvent::FixDidNotHold, &mut commits)?,
         of_tests(edges, &names, ChatEvent::TestFlaky, &mut commits)?,
         of_tests(edges, &names, ChatEvent::TestResolved, &mut commits)?,
+        of_tests(edges, &names, ChatEvent::FixHeld, &mut commits)?,
         edges.iter().filter_map(budget).collect(),
     ] {
         groups.extend(group);
@@ -123,7 +125,7 @@ pub(crate) fn names(reader: Reader<'_>, project: &Project, edges: &[Edge]) -> Re
     let mut errors = Vec::new();
     for edge in edges {
         match edge.subject {
-            EdgeSubject::Test { test, .. } => tests.push(test),
+            EdgeSubject::Test { test, .. } | EdgeSubject::Fix { test } => tests.push(test),
             EdgeSubject::Error { signature } => errors.push(signature),
             EdgeSubject::Suite | EdgeSubject::Budget { .. } => {}
         }
@@ -156,7 +158,8 @@ fn budget(edge: &Edge) -> Option<Group> {
     }))
 }
 
-/// The tests that became flaky, or that were flaky or broken and pass. Those of a suite that recovered are its group's.
+/// The tests that became flaky, that were flaky or broken and pass, or whose fix held or did not. Those of a suite that
+/// recovered are its group's.
 fn of_tests(
     edges: &[Edge],
     names: &EdgeNames,
@@ -174,12 +177,15 @@ fn of_tests(
             .iter()
             .filter_map(|edge| edge.run)
             .max_by_key(|run| run.number);
-        let words = match (event, was_broken, of_event.len()) {
+        let number = tests(of_event.len());
+        let change = match (event, was_broken, of_event.len()) {
             (_, _, 0) => continue,
-            (ChatEvent::TestResolved, true, 1) => "passes again",
-            (ChatEvent::TestResolved, true, _) => "pass again",
-            (ChatEvent::TestResolved, false, 1) => "is not flaky any more",
-            (ChatEvent::TestResolved, false, _) => "are not flaky any more",
+            (ChatEvent::TestResolved, true, 1) => format!("{number} passes again"),
+            (ChatEvent::TestResolved, true, _) => format!("{number} pass again"),
+            (ChatEvent::TestResolved, false, 1) => format!("{number} is not flaky any more"),
+            (ChatEvent::TestResolved, false, _) => format!("{number} are not flaky any more"),
+            (ChatEvent::FixHeld, ..) => format!("the fix of {number} held"),
+            (ChatEvent::FixDidNotHold, ..) => format!("the fix of {number} did not hold"),
             (
                 ChatEvent::RunFailed
                 | ChatEvent::RunRecovered
@@ -189,17 +195,13 @@ fn of_tests(
                 | ChatEvent::FlakeBudgetExceeded
                 | ChatEvent::FlakeBudgetMet,
                 ..,
-            ) => "became flaky",
+            ) => format!("{number} became flaky"),
         };
         let as_of = match newest {
             Some(run) => format!(" as of {}", commits.run_with_commit(run)?),
             None => String::new(),
         };
-        groups.push(of_edges(
-            &of_event,
-            names,
-            format!("{} {words}{as_of}", tests(of_event.len())),
-        ));
+        groups.push(of_edges(&of_event, names, format!("{change}{as_of}")));
     }
     Ok(groups)
 }
@@ -358,13 +360,19 @@ fn tone(events: &BTreeSet<ChatEvent>) -> Tone {
         | ChatEvent::TestFlaky
         | ChatEvent::TestResolved
         | ChatEvent::FlakeBudgetExceeded
-        | ChatEvent::FlakeBudgetMet => false,
+        | ChatEvent::FlakeBudgetMet
+        | ChatEvent::FixHeld
+        | ChatEvent::FixDidNotHold => false,
     };
     if events.iter().any(is_bad) {
         Tone::Bad
-    } else if [ChatEvent::TestFlaky, ChatEvent::FlakeBudgetExceeded]
-        .iter()
-        .any(|event| events.contains(event))
+    } else if [
+        ChatEvent::TestFlaky,
+        ChatEvent::FlakeBudgetExceeded,
+        ChatEvent::FixDidNotHold,
+    ]
+    .iter()
+    .any(|event| events.contains(event))
     {
         Tone::Neutral
     } else {

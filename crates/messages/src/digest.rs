@@ -8,7 +8,7 @@ use assay_answers::{
     owners::owners,
 };
 use assay_domain::{
-    edge::{Edge, EdgeSubject},
+    edge::Edge,
     owners::Ownership,
     page::PerPage,
     settings::ChatEvent,
@@ -42,6 +42,10 @@ struct OfOwner {
     flaky: Vec<String>,
     /// Those that were flaky and are not any more.
     resolved: Vec<String>,
+    /// Those whose fix held.
+    held: Vec<String>,
+    /// Those whose fix did not hold.
+    not_held: Vec<String>,
     /// The tests by lost time, the most first.
     costly: Vec<(String, u64)>,
 }
@@ -166,10 +170,9 @@ fn by_owner(
     let mut lookup = owners.lookup();
     let mut of_owners: BTreeMap<String, OfOwner> = BTreeMap::new();
     for edge in &changed {
-        let EdgeSubject::Test { test, .. } = edge.subject else {
+        let Some(name) = edge.test().and_then(|test| files.get(&test)) else {
             continue;
         };
-        let Some(name) = files.get(&test) else { continue };
         for owner in owner_names(lookup.of(name.file_path.as_deref())) {
             let of = of_owners.entry(owner).or_default();
             match edge.event {
@@ -179,6 +182,8 @@ fn by_owner(
                     of.repaired.push(test_name(&name.name));
                 }
                 ChatEvent::TestResolved => of.resolved.push(test_name(&name.name)),
+                ChatEvent::FixHeld => of.held.push(test_name(&name.name)),
+                ChatEvent::FixDidNotHold => of.not_held.push(test_name(&name.name)),
                 ChatEvent::RunFailed
                 | ChatEvent::RunRecovered
                 | ChatEvent::NewError
@@ -218,6 +223,8 @@ fn group(owner: &str, of: &OfOwner) -> Group {
         ("repaired", &of.repaired),
         ("flaky", &of.flaky),
         ("not flaky any more", &of.resolved),
+        ("fix did not hold", &of.not_held),
+        ("fix held", &of.held),
     ] {
         lines.extend(names.iter().map(|name| format!("{word}: {name}")));
     }

@@ -129,7 +129,9 @@ fn flaky_word(edge: &Edge) -> Option<(TestOrdinal, ChatEvent)> {
         | ChatEvent::TestBroken
         | ChatEvent::NewError
         | ChatEvent::FlakeBudgetExceeded
-        | ChatEvent::FlakeBudgetMet => false,
+        | ChatEvent::FlakeBudgetMet
+        | ChatEvent::FixHeld
+        | ChatEvent::FixDidNotHold => false,
     };
     let test = edge.test().filter(|_| is_about_flakiness)?;
     Some((test, edge.event))
@@ -185,7 +187,9 @@ impl<'a> RunEdges<'a> {
                 | ChatEvent::TestResolved
                 | ChatEvent::NewError
                 | ChatEvent::FlakeBudgetExceeded
-                | ChatEvent::FlakeBudgetMet,
+                | ChatEvent::FlakeBudgetMet
+                | ChatEvent::FixHeld
+                | ChatEvent::FixDidNotHold,
                 _,
             ) => false,
         }
@@ -337,6 +341,27 @@ mod tests {
             [2]
         );
         assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 2, None, at(days(40)))), [3]);
+    }
+
+    #[test]
+    fn of_fixes_of_one_test_the_last_one_is_sent_whatever_its_verdict_is() {
+        let fix = EdgeSubject::Fix { test: 7 };
+        let failed = settled(edge(1, 0, ChatEvent::FixDidNotHold, fix), 1);
+        let flaky = settled(edge(2, 0, TestFlaky, test(7, Healthy, Flaky)), 1);
+        let held = settled(edge(3, 5, ChatEvent::FixHeld, fix), 2);
+        let edges = [failed.clone(), flaky, held];
+        assert_eq!(
+            numbers(plan(&edges, ChatEvent::ALL, 0, Some(at(-60)), at(5))),
+            [3, 2]
+        );
+        assert_eq!(
+            numbers(plan(&edges, &[ChatEvent::FixDidNotHold], 0, None, at(5))),
+            [1]
+        );
+        assert_eq!(
+            plan(&edges, ChatEvent::ALL, 0, Some(at(0)), at(5)),
+            Decision::Wait
+        );
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub(crate) enum SubjectKey<'a> {
     Test(TestOrdinal),
     Error(i32),
     Budget,
+    Fix(TestOrdinal),
 }
 
 impl<'a> SubjectKey<'a> {
@@ -72,6 +73,7 @@ impl<'a> SubjectKey<'a> {
             EdgeSubject::Test { test, .. } => Self::Test(test),
             EdgeSubject::Error { signature } => Self::Error(signature),
             EdgeSubject::Budget { .. } => Self::Budget,
+            EdgeSubject::Fix { test } => Self::Fix(test),
         }
     }
 }
@@ -107,7 +109,9 @@ pub(crate) fn leads_nowhere(chain: &[&Edge]) -> bool {
             EdgeSubject::Error { .. }
             | EdgeSubject::Suite
             | EdgeSubject::Test { .. }
-            | EdgeSubject::Budget { .. },
+            | EdgeSubject::Budget { .. }
+            // Its last edge is about the newest fix.
+            | EdgeSubject::Fix { .. },
             _,
         ) => false,
     }

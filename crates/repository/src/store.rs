@@ -16,7 +16,7 @@ use assay_domain::{
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
-    fix::StoredFix,
+    fix::TestFixes,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
@@ -36,8 +36,8 @@ use assay_domain::{
         TestSignature,
     },
     store::{
-        ComputeShared, Connections, EndedSessions, FinalResult, ProjectFigures, ReadKeys, RecognisedReport,
-        ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
+        ComputeShared, Connections, FinalResult, ProjectFigures, ReadKeys, RecognisedReport, ResultKey,
+        SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_attempts::TestAttempts,
@@ -98,9 +98,7 @@ impl ReadKeys for Database {
             project::find(connection, caller, id, now)
         })
     }
-}
 
-impl EndedSessions for Database {
     fn end_session(
         &self,
         session: SessionId,
@@ -139,7 +137,9 @@ impl Store for Database {
 
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
         self.on_primary("reading projects", |connection| {
-            project::of_organization(connection, caller.organization)
+            let mut projects = project::of_organization(connection, caller.organization)?;
+            projects.retain(|project| caller.may_read(&project.id));
+            Ok(projects)
         })
     }
 
@@ -266,9 +266,10 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-    ) -> Result<TestLookup<Vec<StoredFix>>, StoreError> {
+        period: &Period,
+    ) -> Result<TestLookup<TestFixes>, StoreError> {
         self.in_snapshot("reading the fixes of a test", |connection| {
-            fix::of_test(connection, project, test)
+            fix::of_test(connection, project, test, period)
         })
     }
 

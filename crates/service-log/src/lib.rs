@@ -119,7 +119,7 @@ fn redact_keys(message: &str) -> String {
     let mut safe = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let end = part
-            .find(|char: char| !char.is_ascii_alphanumeric() && char != '_')
+            .find(|char: char| !char.is_ascii_alphanumeric() && !"_-".contains(char))
             .unwrap_or(part.len());
         let (key, rest) = part.split_at_checked(end).unwrap_or((part, ""));
         safe.push_str(KEY);
@@ -201,6 +201,7 @@ mod tests {
         for (message, expected) in [
             (format!("header {key}, and {key}"), "header svc_…, and svc_…"),
             (format!("\"{key}\"\n"), "\"svc_…\"\\n"),
+            ("token svc_session_a-b_c".to_owned(), "token svc_…"),
             (format!("svc_{key}é"), "svc_svc_…é"),
             (
                 "use a key that begins with svc_ro_.".to_owned(),

@@ -85,6 +85,8 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ("test history, 30 days", history.clone()),
         ("test history, 90 days", format!("{history}&days=90")),
         ("flaky list", format!("{base}/flaky")),
+        ("list of tests", format!("{base}/tests")),
+        ("health", format!("{base}/health")),
     ];
     if let Some(storm) = data.of(Role::Storm) {
         let path = format!("/api/v1/projects/{}/flaky", storm.id);

@@ -7,7 +7,7 @@
 )]
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     io::{BufReader, Write as _},
     net::TcpListener,
     sync::{Arc, Mutex},
@@ -94,6 +94,8 @@ struct State {
     behaviour: Behaviour,
     /// The claims of the person who is signed in; none before a sign-in.
     person: Option<Value>,
+    /// What the token endpoint answers to terminals before it signs the person in.
+    terminal: VecDeque<&'static str>,
     /// The requests of sign-in by their code.
     codes: HashMap<String, BTreeMap<String, String>>,
     requests: Vec<String>,
@@ -130,6 +132,7 @@ impl Issuer {
             rsa: RsaKeyPair::from_pkcs8(RSA).unwrap(),
             behaviour: Behaviour::Usual,
             person: None,
+            terminal: VecDeque::new(),
             codes: HashMap::new(),
             requests: Vec::new(),
         }));
@@ -162,6 +165,11 @@ impl Issuer {
     /// Signs a person with these claims in, or whoever is signed in out.
     pub fn sign_in(&self, claims: Option<Value>) {
         self.state().person = claims;
+    }
+
+    /// Answers terminals with these codes first.
+    pub fn answer_terminals(&self, codes: &[&'static str]) {
+        self.state().terminal = codes.iter().copied().collect();
     }
 
     /// The paths that were asked for, without their queries.
@@ -280,6 +288,7 @@ impl State {
         json!({
             "issuer": issuer, "jwks_uri": keys, "authorization_endpoint": format!("{url}/authorize"),
             "token_endpoint": format!("{url}/token"), "end_session_endpoint": format!("{url}/logout"),
+            "device_authorization_endpoint": format!("{url}/device"),
         })
     }
 
@@ -308,6 +317,9 @@ impl State {
     }
 
     fn token(&mut self, form: &BTreeMap<String, String>) -> (u16, String) {
+        if form["grant_type"] == "urn:ietf:params:oauth:grant-type:device_code" {
+            return self.token_of_terminal(form);
+        }
         let Some(asked) = self.codes.remove(&form["code"]) else {
             return (400, json!({ "error": "invalid_grant" }).to_string());
         };
@@ -316,12 +328,31 @@ impl State {
         let Some(person) = self.person.clone().filter(|_| is_right) else {
             return (400, json!({ "error": "invalid_grant" }).to_string());
         };
-        let mut claims = json!({
-            "iss": self.url, "aud": asked["client_id"], "nonce": asked["nonce"], "iat": unix_s(), "exp": unix_s() + 300,
-        });
+        self.tokens_of(
+            &person,
+            json!({ "aud": asked["client_id"], "nonce": asked["nonce"] }),
+        )
+    }
+
+    fn token_of_terminal(&mut self, form: &BTreeMap<String, String>) -> (u16, String) {
+        let error = match (form["device_code"].as_str(), self.terminal.pop_front()) {
+            ("device", None) => match self.person.clone() {
+                Some(person) => return self.tokens_of(&person, json!({ "aud": form["client_id"] })),
+                None => "authorization_pending",
+            },
+            ("device", Some(error)) => error,
+            _ => "invalid_grant",
+        };
+        (400, json!({ "error": error }).to_string())
+    }
+
+    fn tokens_of(&self, person: &Value, mut claims: Value) -> (u16, String) {
         for (name, value) in person.as_object().unwrap() {
             claims[name] = value.clone();
         }
+        claims["iss"] = json!(self.url);
+        claims["iat"] = json!(unix_s());
+        claims["exp"] = json!(unix_s() + 300);
         let token = self.signed(&json!({}), &claims, Signer::Ecdsa);
         (
             200,
@@ -387,6 +418,10 @@ fn answer(request: &Request, state: &mut State) -> (u16, String, bool) {
             let (status, body) = state.token(&pairs(&request.body));
             (status, body, is_slow)
         }
+        "/device" => document(json!({
+            "device_code": "device", "user_code": "BCDF-GHJK", "verification_uri": format!("{}/enter", state.url),
+            "expires_in": 60, "interval": 1,
+        })),
         "/logout" => {
             state.person = None;
             (303, pairs(query)["post_logout_redirect_uri"].clone(), false)

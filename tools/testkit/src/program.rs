@@ -20,7 +20,7 @@ use crate::cluster;
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 14] = [
+const OF_ASSAY: [&str; 16] = [
     "run",
     "upload",
     "backfill",
@@ -34,6 +34,8 @@ const OF_ASSAY: [&str; 14] = [
     "proof",
     "owners",
     "renames",
+    "login",
+    "logout",
     "mcp",
 ];
 
@@ -83,6 +85,8 @@ impl Cli {
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME"))
             .env("ASSAY_DATABASE_URL", login)
+            // The sessions of whoever runs the tests are theirs.
+            .env("XDG_STATE_HOME", cluster::target().join("state"))
             .args(arguments)
             .stdin(Stdio::null());
         command

@@ -8,6 +8,7 @@ use assay_cli_terminal::{
 };
 use assay_domain::{
     project::ProjectEntry,
+    release_branch::BranchPattern,
     settings::{ChatEvent, FlakeBudget},
     store::ProjectChange,
 };
@@ -57,6 +58,7 @@ Examples:
         after_help = "\
 Examples:
   assay-admin project set storefront --stable-branch release
+  assay-admin project set storefront --release-branches 'release/*,lts'
   assay-admin project set storefront --chat-events run_failed,test_flaky --pr-comments on"
     )]
     Set(SetArgs),
@@ -130,6 +132,17 @@ struct ChangeFlags {
     /// The stable branch, from which releases are made
     #[arg(long, value_name = "BRANCH", value_parser = values::name)]
     stable_branch: Option<String>,
+    /// The stable branches beside it, separated by commas: names, or patterns with one *
+    #[arg(
+        long,
+        value_name = "BRANCHES",
+        value_delimiter = ',',
+        conflicts_with = "no_release_branches"
+    )]
+    release_branches: Option<Vec<BranchPattern>>,
+    /// Have no stable branch beside it
+    #[arg(long)]
+    no_release_branches: bool,
     /// Events for messages, separated by commas. assay-notify sends them to its targets
     #[arg(
         long,
@@ -160,6 +173,10 @@ impl From<ChangeFlags> for ProjectChange {
     fn from(flags: ChangeFlags) -> Self {
         Self {
             stable_branch: flags.stable_branch,
+            release_branches: match flags.release_branches {
+                _ if flags.no_release_branches => Some(Vec::new()),
+                branches => branches,
+            },
             chat: match flags.chat_events {
                 _ if flags.no_chat => Some(None),
                 events => events.map(|events| Some(distinct(events))),

@@ -22,9 +22,8 @@ use assay_domain::{
     settings::ChatEvent,
     signature::{Category, ErrorClass, SignatureQuery, SignatureSort},
     store::{
-        Administration as _, Attempt as Delivery, EndedSessions as _, MessageKey, MessageKind, NameError,
-        NewMessage, Outbox as _, ProjectChange, ReadKeys as _, RecordError, Recorder as _, Store as _,
-        StoreError,
+        Administration as _, Attempt as Delivery, MessageKey, MessageKind, NameError, NewMessage,
+        Outbox as _, ProjectChange, ReadKeys as _, RecordError, Recorder as _, Store as _, StoreError,
     },
     test::{FileSelector, ShownAs, TestName, TestSelector},
     timestamp::Timestamp,
@@ -236,6 +235,7 @@ impl Rehearsal<'_> {
         let caller = Caller {
             organization: self.organization,
             plan: Plan::Pro,
+            only: None,
         };
         let Some(project) = database.project_of_key(self.project, now)? else {
             return Ok(());

@@ -108,6 +108,39 @@ impl Drop for Running {
 }
 
 #[test]
+fn a_fix_that_did_not_hold_is_a_message_with_the_test_and_the_run() {
+    let (world, receiver) = (world(), Receiver::new());
+    let events = "fix_held,fix_did_not_hold";
+    world
+        .cli
+        .json(&["project", "set", "web", "--chat-events", events]);
+    pass(&world, &hook(&receiver));
+    import(&world, 480, "c000000000", &outcomes(3, 1));
+    let cases = [("test 0", true), ("test 1", true), ("test 2", true)];
+    let claim = ["--message", "Assay-Fixes: cart > test 0"];
+    let flags = ["--branch", "main", "--commit", "d000000000", "--suite", "e2e"];
+    world.import_cases(420, &cases, &[&flags[..], &claim].concat());
+    import(&world, 360, "e000000000", &outcomes(3, 1));
+    // The next judgement makes it certain.
+    import(&world, 300, "f000000000", &outcomes(3, 0));
+    pass(&world, &hook(&receiver));
+    let requests = receiver.requests();
+    let [message] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
+    let content = data(message);
+    assert_eq!(content["events"], serde_json::json!(["fix_did_not_hold"]));
+    assert_eq!(
+        content["headline"],
+        "the fix of 1 test did not hold as of run 5 (e0000000)"
+    );
+    assert_eq!(
+        content["groups"][0]["tests"],
+        serde_json::json!(["cart > test 0"])
+    );
+}
+
+#[test]
 fn an_outage_of_300_tests_sends_one_message_whose_signatures_another_implementation_verifies() {
     let (world, receiver) = (world(), Receiver::new());
     import(&world, 480, "c000000000", &outcomes(300, 0));

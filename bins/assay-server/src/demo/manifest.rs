@@ -91,6 +91,7 @@ impl Import {
             suite: Some(self.suite.clone()),
             run_url: None,
             merge_base: None,
+            base_branch: None,
         }
     }
 }

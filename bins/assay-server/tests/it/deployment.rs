@@ -65,7 +65,7 @@ fn borrowed(variables: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 /// The real nginx with deploy/nginx.conf on loopback. Dropping it ends the process.
-struct Proxy {
+pub(crate) struct Proxy {
     process: Child,
     folder: TempDir,
     /// `localhost` with the port.
@@ -140,11 +140,11 @@ impl Proxy {
         proxy
     }
 
-    fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         format!("https://{}", self.authority)
     }
 
-    fn certificate(&self) -> String {
+    pub(crate) fn certificate(&self) -> String {
         self.folder.path().join("cert.pem").display().to_string()
     }
 
@@ -190,8 +190,8 @@ impl Drop for Proxy {
 }
 
 /// The deployment: a database with its logins, a process for readers, another for reports, and the proxy.
-struct Deployment {
-    proxy: Proxy,
+pub(crate) struct Deployment {
+    pub(crate) proxy: Proxy,
     /// The addresses of the read API and of the pages behind the proxy.
     parts: [String; 2],
     _server: Server,
@@ -214,6 +214,11 @@ impl Drop for LoginsOfTest {
 
 impl Deployment {
     fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// With these settings of the process for readers, too.
+    pub(crate) fn with(more: &[(&str, &str)]) -> Self {
         let database = TestDatabase::unmigrated();
         let prefix = database.text("SELECT current_database()").unwrap();
         let logins = Logins::new(database.url(), &prefix);
@@ -234,7 +239,7 @@ impl Deployment {
         );
         assert!(file("assay-server.service").contains("EnvironmentFile=/etc/assay/server.env\n"));
         let addresses = [("ASSAY_LISTEN", api.as_str()), ("ASSAY_FRONT_LISTEN", &pages)];
-        let server = Server::start_with("", &[&borrowed(&settings)[..], &addresses].concat());
+        let server = Server::start_with("", &[&borrowed(&settings)[..], &addresses, more].concat());
 
         let mut settings = variables(
             "ingest.env",
@@ -262,7 +267,7 @@ impl Deployment {
     }
 
     /// A project of a new organization: its id, a read key and an ingest key.
-    fn project(&self, name: &str) -> (String, String, String) {
+    pub(crate) fn project(&self, name: &str) -> (String, String, String) {
         let command = |arguments: &[&str]| self.administration.json(arguments);
         command(&["org", "create", "Shop", "--plan", "pro"]);
         let project = command(&["project", "create", "--org", "Shop", name]);

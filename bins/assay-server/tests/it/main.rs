@@ -42,6 +42,7 @@ mod one_address;
 mod owners;
 mod private;
 mod pull_requests;
+mod real_provider;
 mod rerun;
 mod roles;
 mod shared_answers;

@@ -129,25 +129,35 @@ fn a_pull_request_is_compared_with_main_at_its_merge_base() {
         assert_eq!(upload(&fields, minutes, report).status, 201);
     }
     let changes = |run_key: &str, merge_base: Option<&str>| {
-        let mut fields = vec![("branch", "topic"), ("commit", run_key), ("runKey", run_key)];
+        let mut fields = vec![("branch", run_key), ("commit", run_key), ("runKey", run_key)];
         fields.extend(merge_base.map(|base| ("mergeBase", base)));
         let answer = upload(&fields, 30, FAILS);
         assert_eq!(answer.status, 201, "{}", answer.text());
         let run = text(&answer.json()["runId"]);
         let changes = ingest.read(&format!("/runs/{run}/changes"));
         let markdown = text(&comment(&ingest, &run)["markdown"]);
-        (
+        let failures = ingest.read(&format!("/runs/{run}/failures"));
+        let before = &failures["failures"][0]["probabilities"]["brokenBefore"];
+        let changed = (
             changes["base"]["revision"].clone(),
             changes["broken"]["total"].clone(),
             markdown.contains("Against the stable branch at `ba5ec0ff`: 1 newly failing."),
-        )
+        );
+        (changed, before.as_f64().unwrap())
     };
     let newest = (json!("1a7ec0ffee"), json!(0), false);
-    assert_eq!(changes("bb00c0ffee", None), newest);
+    let (changed, before_newest) = changes("bb00c0ffee", None);
+    assert_eq!(changed, newest);
     let at_base = (json!("ba5ec0ffee"), json!(1), true);
-    assert_eq!(changes("bb01c0ffee", Some("BA5EC0FFEE")), at_base);
+    let (changed, before_base) = changes("bb01c0ffee", Some("BA5EC0FFEE"));
+    assert_eq!(changed, at_base);
+    // Main is broken, but not at the merge base.
+    assert!(
+        before_newest > 0.6 && before_base < 0.2,
+        "{before_newest} {before_base}"
+    );
     assert_eq!(
-        changes("bb02c0ffee", Some("deadc0ffee")),
+        changes("bb02c0ffee", Some("deadc0ffee")).0,
         newest,
         "no run tested it"
     );
@@ -525,4 +535,76 @@ fn a_commit_of_the_stable_branch_that_was_red_before_is_not_to_be_reverted() {
     let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page("/commit/0000001e");
     assert_contains(&page, "Do not revert this commit");
+}
+
+#[test]
+fn a_change_to_a_release_branch_is_compared_with_that_branch() {
+    let ingest = IngestServer::new();
+    let send = |branch: &str, number: u32, fails: bool| {
+        let revision = format!("{number:08x}");
+        let fields = [("branch", branch), ("commit", &*revision), ("runKey", &*revision)];
+        send_of(&ingest, &fields, &of_twelve(fails))
+    };
+    for number in 1..=20 {
+        send("main", number, false);
+    }
+    for number in 21..=30 {
+        send("release/1.2", number, number > 23);
+    }
+    let change = |number: u32, base: &str| {
+        let (revision, branch) = (format!("{number:08x}"), format!("topic-{number}"));
+        let fields = [
+            ("branch", &*branch),
+            ("commit", &*revision),
+            ("runKey", &*revision),
+            ("pullRequest", "7"),
+            ("baseBranch", base),
+        ];
+        let run = send_of(&ingest, &fields, &of_twelve(true));
+        let failures = ingest.read(&format!("/runs/{run}/failures"));
+        let changes = ingest.read(&format!("/runs/{run}/changes"));
+        (
+            text(&failures["failures"][0]["cause"]),
+            text(&failures["gate"]["action"]),
+            text(&changes["base"]["revision"]),
+            changes["broken"]["total"].clone(),
+        )
+    };
+    let of_main = (
+        "unclear".to_owned(),
+        "rerun".to_owned(),
+        "00000014".to_owned(),
+        json!(1),
+    );
+    assert_eq!(
+        change(41, "release/1.2"),
+        of_main,
+        "the project has no release branch"
+    );
+    ingest
+        .cli
+        .run(&["project", "set", "web", "--release-branches", "release/*"]);
+    let of_release = (
+        "broken_before".to_owned(),
+        "pass".to_owned(),
+        "0000001e".to_owned(),
+        json!(0),
+    );
+    assert_eq!(change(42, "release/1.2"), of_release);
+    assert_eq!(change(43, "main"), of_main);
+    assert_eq!(
+        ingest.read("/settings")["settings"]["releaseBranches"],
+        json!(["release/*"])
+    );
+    let public = ingest.new_key(&IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    });
+    let fields = [
+        ("branch", "release/1.2"),
+        ("pullRequest", "7"),
+        ("runKey", "fork"),
+    ];
+    let refused = ingest.send(&public, &fields, &[("r.xml", PASSES.as_bytes())]);
+    assert_refused(&refused, 403, "branch_not_allowed");
 }

@@ -26,7 +26,7 @@ macro_rules! service {
         let clock = move || Timestamp::from_unix_ms(now.load(Ordering::Relaxed));
         let store: Arc<dyn Store> = Arc::new($world.database.connect());
         let app = App::new(
-            ReadReception::new(store.clone(), 4),
+            ReadReception::new(store.clone(), 4, None),
             store,
             Arc::new(Engine::default()),
             Arc::new(InProcessLimiter::new(0)),

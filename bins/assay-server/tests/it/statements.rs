@@ -92,7 +92,7 @@ async fn every_route_runs_the_documented_number_of_statements() {
     let store: Arc<dyn Store> = Arc::new(world.database.connect());
     let clock = Arc::new(|| Timestamp::from(time::OffsetDateTime::now_utc()));
     let app = App::new(
-        ReadReception::new(store.clone(), 4),
+        ReadReception::new(store.clone(), 4, None),
         store,
         Arc::new(Engine::default()),
         Arc::new(InProcessLimiter::new(0)),

@@ -89,6 +89,8 @@ fn pictures_of_the_demonstration() {
     follow(".row.failed a");
     follow(".facts a[href*='/test?name']");
     draw("test");
+    follow("nav a[href$='/health']");
+    draw("health");
 
     let reports = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/demo/storefront");
     let analyzed = Cli::new("").run(&["analyze", reports, "--output", "html"]);

@@ -1,8 +1,12 @@
 //! Sign-in at a provider of OpenID Connect, which runs on this machine.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    process::{Command, Stdio},
+};
 
-use assay_testkit::{Behaviour, Browser, Client, Issuer, Response, Scripts, Server};
+use assay_testkit::{Behaviour, Browser, Client, Issuer, Response, Scripts, Server, program, stderr_text};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -89,6 +93,44 @@ impl SignedInWorld {
         self.get(&self.at_provider(&parameters), &cookie)
     }
 
+    /// Begins a sign-in of a terminal and asks for its token, as `assay login` does.
+    fn terminal(&self) -> Response {
+        let begun = self.front().post("/login/device", &[], b"");
+        assert_eq!(begun.status, 200, "{}", begun.text());
+        let begun = begun.json();
+        assert_eq!(begun["user_code"], "BCDF-GHJK");
+        assert_ne!(begun["device_code"], "device", "a sealed code");
+        self.redeem(begun["device_code"].as_str().unwrap())
+    }
+
+    fn redeem(&self, code: &str) -> Response {
+        let bearer = [("Authorization", &*format!("Bearer {code}"))];
+        self.front().post("/login/device/token", &bearer, b"")
+    }
+
+    /// The token of a terminal of this person.
+    fn terminal_of(&self, claims: Value) -> String {
+        self.issuer.sign_in(Some(claims));
+        let answer = self.terminal();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json()["expires_in"], 3_600);
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        answer.json()["access_token"].as_str().unwrap().to_owned()
+    }
+
+    /// The names of the projects that a token reads by the API.
+    fn projects(&self, token: &str) -> Value {
+        let answer = self.server.client().get("/api/v1/projects", Some(token));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let projects = answer.json()["projects"].clone();
+        let names = projects
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|project| project["name"].clone());
+        names.collect()
+    }
+
     fn overview(&self) -> String {
         format!("/p/{}", self.world.project)
     }
@@ -150,7 +192,12 @@ fn a_session_of_a_person_has_the_rights_of_the_file_and_ends_at_sign_out() {
     let key = world.front().sign_in(&world.world.key);
     assert_eq!(world.get(&world.overview(), &key).status, 200);
     // A copy of the cookie ends with it, too.
-    let own = [("Cookie", session.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    // A proxy with a password sends that, too.
+    let own = [
+        ("Cookie", session.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Authorization", "Basic amFuZTp4"),
+    ];
     let out = world.front().post("/logout", &own, b"");
     assert!(
         out.text()
@@ -315,4 +362,196 @@ fn without_a_provider_there_is_no_way_to_one() {
     for path in ["/login/provider?n=0", "/login/callback?code=a&state=b"] {
         assert_eq!(world.front().get_with(path, &[]).status, 404, "{path}");
     }
+}
+
+#[test]
+fn a_terminal_reads_by_the_api_and_the_tools_until_it_signs_out() {
+    let world = SignedInWorld::new(ALL);
+    let token = world.terminal_of(person());
+    assert_eq!(world.projects(&token), world.projects(&world.world.key));
+    let api = format!("/api/v1/projects/{}/runs", world.world.project);
+    assert_eq!(world.server.client().get(&api, Some(&token)).status, 200);
+    let bearer = format!("Bearer {token}");
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Accept", "application/json, text/event-stream"),
+    ];
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "list_projects", "arguments": {} } });
+    let called = world.front().post_json("/mcp", &headers, &list);
+    assert_eq!(called.status, 200, "{}", called.text());
+    // It is no cookie, no key of uploads, and no browser's session is a token.
+    let sealed = token.strip_prefix("svc_session_").unwrap();
+    assert_eq!(
+        world.get(&world.overview(), &format!("assay={sealed}")).status,
+        303
+    );
+    let cookie = cookie(&world.sign_in(person()), "assay=");
+    let of_browser = cookie.replace("assay=", "svc_session_");
+    let begun = world.front().post("/login/device", &[], b"").json();
+    let of_sign_in = format!("svc_session_{}", begun["device_code"].as_str().unwrap());
+    for (wrong, code) in [
+        (of_browser.as_str(), "key_expired"),
+        (&of_sign_in, "key_expired"),
+        (&token.replace("svc_session_", "svc_session_A"), "key_expired"),
+        (sealed, "invalid_key"),
+    ] {
+        let answer = world.server.client().get("/api/v1/projects", Some(wrong));
+        assert_eq!(
+            (answer.status, answer.code()),
+            (401, code.to_owned()),
+            "{}",
+            answer.text()
+        );
+    }
+    // Signing out ends every copy of it, and nothing else.
+    let other = world.terminal_of(person());
+    for _ in 0..2 {
+        assert_eq!(world.front().post("/logout", &headers[..1], b"").status, 204);
+    }
+    let ended = world.server.client().get(&api, Some(&token));
+    assert_eq!((ended.status, ended.code()), (401, "key_expired".to_owned()));
+    assert!(ended.text().contains("assay login"), "{}", ended.text());
+    assert_eq!(world.front().post_json("/mcp", &headers, &list).status, 401);
+    assert_eq!(world.server.client().get(&api, Some(&other)).status, 200);
+    assert_eq!(world.get(&world.overview(), &cookie).status, 200);
+    let log = world.server.log();
+    assert!(!log.contains(sealed) && !log.contains("eyJ"), "{log}");
+    let metrics = world.server.admin().get("/metrics", None).text();
+    assert!(
+        metrics.contains("assay_identity_sign_ins_total{outcome=\"signed_in\"} 3"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("assay_identity_key_fetches_total{outcome=\"fetched\"} 1"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn a_terminal_has_the_projects_of_its_person_alone() {
+    let access = format!("{ALL}projects = [\"mobile\"]\n");
+    let world = SignedInWorld::new(&access);
+    let create = ["project", "create", "--org", "Shop", "mobile"];
+    let mobile = world.world.cli.json(&create);
+    let token = world.terminal_of(person());
+    assert_eq!(world.projects(&token), json!(["mobile"]));
+    let get = |id: &str, path: &str, token: &str| {
+        let path = format!("/api/v1/projects/{id}{path}");
+        world.server.client().get(&path, Some(token)).status
+    };
+    assert_eq!(get(mobile["id"].as_str().unwrap(), "/runs", &token), 200);
+    for path in ["/runs", "/flaky", "/health", "/tests"] {
+        assert_eq!(
+            get(&world.world.project.to_string(), path, &world.world.key),
+            200,
+            "{path}"
+        );
+        assert_eq!(get(&world.world.project.to_string(), path, &token), 404, "{path}");
+    }
+}
+
+#[test]
+fn a_terminal_waits_for_its_person_and_gets_nothing_without_the_claim() {
+    let world = SignedInWorld::new(ALL);
+    for code in [
+        "authorization_pending",
+        "slow_down",
+        "access_denied",
+        "expired_token",
+    ] {
+        world.issuer.answer_terminals(&[code]);
+        let answer = world.terminal();
+        assert_eq!((answer.status, answer.code()), (400, code.to_owned()));
+    }
+    assert_eq!(world.terminal().code(), "authorization_pending");
+    world
+        .issuer
+        .sign_in(Some(json!({ "sub": "jane", "groups": ["other"] })));
+    assert_eq!(
+        (world.terminal().status, world.terminal().code()),
+        (403, "sign_in_refused".to_owned())
+    );
+    world.issuer.answer_terminals(&["invalid_client"]);
+    assert_eq!(world.terminal().status, 502);
+    world.server.log().find("invalid_client").unwrap();
+    for code in ["device", "", "x.y"] {
+        assert_eq!(world.redeem(code).status, 400, "{code}");
+    }
+    for (path, status) in [
+        ("/login/device?provider=Other", 400),
+        ("/login/device?provider=Example%20SSO", 200),
+    ] {
+        assert_eq!(world.front().post(path, &[], b"").status, status, "{path}");
+    }
+    assert_eq!(world.front().get_with("/login/device", &[]).status, 405);
+    let without = World::new();
+    let answer = without.front().post("/login/device", &[], b"");
+    assert_eq!(answer.status, 404);
+    assert!(answer.text().contains("read key"), "{}", answer.text());
+}
+
+#[test]
+fn assay_login_waits_for_the_person_and_says_why_it_ends() {
+    let world = SignedInWorld::new(ALL);
+    world.issuer.sign_in(Some(person()));
+    let state = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str], key: &str| {
+        let mut command = Command::new(program("assay"));
+        command.args(arguments).env_clear().stdin(Stdio::null());
+        command
+            .env("XDG_STATE_HOME", state.path())
+            .env("ASSAY_URL", world.front().base())
+            .env(
+                "ASSAY_API_URL",
+                format!("{}/api/v1", world.server.client().base()),
+            )
+            .env("ASSAY_READ_KEY", key);
+        command.output().unwrap()
+    };
+    for (code, reason) in [
+        ("access_denied", "refused at the provider"),
+        ("expired_token", "begin again"),
+    ] {
+        world.issuer.answer_terminals(&[code]);
+        let ended = run(&["login"], "");
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(stderr_text(&ended).contains(reason), "{ended:?}");
+    }
+    assert!(
+        fs::read_dir(state.path()).unwrap().next().is_none(),
+        "nothing is left"
+    );
+    let list = ["quarantine", "--project", "web", "--format", "json"];
+    assert_eq!(run(&list, "").status.code(), Some(2));
+    world
+        .issuer
+        .answer_terminals(&["authorization_pending", "slow_down"]);
+    let login = run(&["login", "--json"], "");
+    assert!(login.status.success(), "{}", stderr_text(&login));
+    assert!(stderr_text(&login).contains("/enter and enter the code: BCDF-GHJK"));
+    let printed: Value = serde_json::from_slice(&login.stdout).unwrap();
+    assert_eq!(printed["url"], world.front().base());
+    let file = fs::read_to_string(state.path().join("assay/sessions.json")).unwrap();
+    let token: Value = serde_json::from_str(&file).unwrap();
+    let token = token[world.front().base()]["token"].as_str().unwrap();
+    assert!(!String::from_utf8_lossy(&login.stdout).contains(token));
+    assert!(run(&list, "").status.success());
+    // A key that is set is used, also a wrong one.
+    assert_eq!(run(&list, "svc_ro_wrong").status.code(), Some(1));
+    // Another installation does not get the session.
+    let elsewhere = run(&["logout", "--url", "http://127.0.0.1:1"], "");
+    assert!(
+        String::from_utf8_lossy(&elsewhere.stdout).contains("no session"),
+        "{elsewhere:?}"
+    );
+    assert!(run(&list, "").status.success());
+    for (was, sentence) in [(true, "Signed out of"), (false, "There is no session")] {
+        let out = run(&["logout"], "");
+        assert!(
+            String::from_utf8_lossy(&out.stdout).starts_with(sentence),
+            "{was}: {out:?}"
+        );
+    }
+    assert_eq!(run(&list, "").status.code(), Some(2));
 }

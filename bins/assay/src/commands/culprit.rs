@@ -72,7 +72,7 @@ pub(crate) struct CulpritArgs {
 
 /// Runs `assay culprit`.
 pub(crate) fn run(global: &Global, args: &CulpritArgs) -> anyhow::Result<ExitCode> {
-    let has_server = environment::read_key().is_some_and(|key| !key.trim().is_empty());
+    let has_server = args.server.has_key();
     let test = args.test.as_ref().filter(|_| has_server || args.good.is_none());
     let history = test.map(|test| history(global, args, test)).transpose()?;
     let (good, bad) = match (&args.good, &args.bad, &history) {

@@ -51,6 +51,8 @@ Examples:
     assay gate --history history.csv --branch feature/tax --commit \"$SHA\" results.json
   Tests of changed files are never excused:
     git diff --name-only origin/main... | assay gate --changed - results.json
+  With a file from which anyone can decide again, by assay proof check:
+    assay gate --proof decision.json results.json
   For all shards of a run, in a job after them, with ASSAY_API_URL and ASSAY_READ_KEY as variables of the job:
     assay gate --run \"$RUN_ID\"
 
@@ -129,6 +131,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
         }
     };
     let decision = policy::decide(&judged, &rules);
+    args.gate.write_proof(&decision, &rules);
     // A decision that cannot be printed is stored, and has the same status.
     if let Err(error) = print(global, args.output, &decision) {
         errors::print(&error.context("the decision is not printed"));

@@ -4,12 +4,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
 use anyhow::anyhow;
 use assay_cli_remote::server::{address::Address, http::Client};
-use assay_cli_terminal::misuse::Misuse;
 use clap::Args;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::environment;
+use crate::server_flags::{InstallationFlags, no_key, read_key};
 
 /// The maximum size of a message, in bytes.
 const LARGEST: u64 = 4 << 20;
@@ -31,25 +30,17 @@ An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with t
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {
-    /// The address of the installation
-    #[arg(long, value_name = "URL", env = "ASSAY_URL", hide_env_values = true)]
-    url: Option<String>,
-
-    /// Allow plain http:// to another machine, which sends the key unencrypted
-    #[arg(long)]
-    insecure_http: bool,
+    #[command(flatten)]
+    installation: InstallationFlags,
 }
 
 /// Forwards messages until standard input ends.
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
-    let missing = |name: &str, value: &str| Misuse(format!("{name} is not set; set it to {value}"));
-    let url = args.url.as_deref().filter(|url| !url.trim().is_empty());
-    let url = url.ok_or_else(|| missing("ASSAY_URL", "the address of the installation, or use --url"))?;
-    let key = environment::read_key().filter(|key| !key.trim().is_empty());
-    let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
-    let address = Address::parse("the listener for pages", url, args.insecure_http)?;
+    let url = args.installation.required()?;
+    let key = read_key(&url)?.ok_or_else(no_key)?;
+    let address = Address::parse("the listener for pages", &url, args.installation.insecure_http)?;
     let mut forwarder = Forwarder {
-        endpoint: format!("{}/mcp", address.base().trim_end_matches("/mcp")),
+        endpoint: format!("{}/mcp", address.base()),
         client: Client::new(address)?,
         authorization: format!("Bearer {}", key.trim()),
         version: None,

@@ -6,6 +6,7 @@ pub(crate) mod culprit;
 pub(crate) mod excuse;
 pub(crate) mod gate;
 pub(crate) mod issues;
+pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod owners;
 pub(crate) mod proof;
@@ -36,6 +37,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Excuse(args) => return excuse::run(&global, &args),
         Command::Issues(args) => issues::run(&global, &args),
         Command::Renames(args) => return renames::run(&global, &args),
+        Command::Login(args) => login::sign_in(&global, &args),
+        Command::Logout(args) => login::sign_out(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
         Command::Culprit(args) => return culprit::run(&global, &args),

@@ -1,12 +1,13 @@
-//! `assay proof`: a verdict as a file, and its computation without a server.
+//! `assay proof`: a verdict as a file, and the computation of one or of a gate's decision without a server.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use assay_answers::proof::VerdictProof;
+use assay_answers::proof::{NotProved, VerdictProof};
+use assay_cli_job::gate::{proof::DecisionProof, show};
 use assay_cli_local::sources::text;
 use assay_cli_remote::server::read_api::path_of_test;
-use assay_cli_terminal::{misuse::Misuse, output};
+use assay_cli_terminal::{misuse::Misuse, output, terminal};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -16,10 +17,10 @@ const EXAMPLES: &str = "\
 Examples:
   The verdict on a test, with ASSAY_URL and ASSAY_READ_KEY as variables:
     assay proof --project storefront --test 'cart > pays' > proof.json
-  Compute it again, without a server:
+  Compute it again, without a server, or a decision that assay gate --proof wrote:
     assay proof check proof.json
 
-Exit status of check: 0 the same verdict, 1 a number differs or was changed, and its place is on standard error, 2 the file
+Exit status of check: 0 the same verdict or decision, 1 a number differs or was changed, and its place is on standard error, 2 the file
 cannot be read.";
 
 /// Write a verdict with its inputs to a file, or check such a file
@@ -43,7 +44,7 @@ pub(crate) struct ProofArgs {
 
 #[derive(Debug, Subcommand)]
 enum ProofCommand {
-    /// Compute the verdict of a file again, without a server and a network
+    /// Compute the verdict or decision of a file again, without a server and a network
     #[command(after_help = "\
 Example:
   assay proof check proof.json")]
@@ -62,7 +63,10 @@ pub(crate) fn run(global: &Global, args: &ProofArgs) -> anyhow::Result<()> {
     if let Some(ProofCommand::Check { file }) = &args.check {
         let unread = |error: anyhow::Error| Misuse(format!("{} is not checked: {error:#}", file.display()));
         let text = text::read(file, MOST_MIB).map_err(unread)?;
-        let proof = VerdictProof::read(&text).map_err(|error| unread(error.into()))?;
+        let proof = match VerdictProof::read(&text) {
+            Err(NotProved::Form(_)) => return check_decision(global, &text, unread),
+            read => read.map_err(|error| unread(error.into()))?,
+        };
         proof.check()?;
         let (question, answer) = (&proof.question.value, &proof.answer.value);
         let json =
@@ -84,4 +88,19 @@ pub(crate) fn run(global: &Global, args: &ProofArgs) -> anyhow::Result<()> {
     let proof = answer.get("proof").filter(|proof| !proof.is_null());
     let proof = proof.context("the test has no result in the last 14 days, so it has no verdict")?;
     output::print(true, proof, String::new)
+}
+
+/// Decides again by the file of a decision.
+fn check_decision(
+    global: &Global,
+    text: &str,
+    unread: impl Fn(anyhow::Error) -> Misuse,
+) -> anyhow::Result<()> {
+    let decision = DecisionProof::read(text)
+        .map_err(|error| unread(error.into()))?
+        .check()?;
+    let json = json!({ "holds": true, "outcome": decision.outcome, "failed": decision.failed.len() });
+    output::print(global.json, &json, || {
+        format!("the same decision\n{}", show::text(&decision, terminal::width()))
+    })
 }

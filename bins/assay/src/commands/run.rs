@@ -204,6 +204,7 @@ impl Job<'_> {
             None
         });
         let answer = again.as_ref().unwrap_or(&upload.answer);
+        args.excuses.write_proof(&decision, rules);
         print_decision(&decision);
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);

@@ -209,7 +209,7 @@ fn known(
     args: &VerifyArgs,
     ci: &CiContext,
 ) -> anyhow::Result<(Option<KnownFlake>, TestName, Option<ProjectId>)> {
-    let has_server = environment::read_key().is_some_and(|key| !key.trim().is_empty());
+    let has_server = args.server.has_key();
     if let (Some(rate), false) = (args.flake_rate, has_server) {
         let test = TestName {
             name: args.test.clone(),

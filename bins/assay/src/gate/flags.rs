@@ -7,12 +7,17 @@ use std::{
     time::Duration,
 };
 
-use assay_cli_job::gate::{changed, policy::Rules};
+use anyhow::Context as _;
+use assay_cli_job::gate::{
+    changed,
+    policy::{Decision, Rules},
+    proof::DecisionProof,
+};
 use assay_cli_terminal::{misuse::Misuse, values::age};
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
-use crate::{clock, excused};
+use crate::{clock, errors, excused};
 
 /// Heading of the help.
 const GATE: &str = "The gate";
@@ -41,6 +46,9 @@ pub(crate) struct GateFlags {
     /// The exit status if the gate does not pass
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = GATE)]
     pub(crate) exit_code: Option<u8>,
+    /// Write the decision with all that it depends on to this file, for `assay proof check`
+    #[arg(long, value_name = "FILE", help_heading = GATE)]
+    proof: Option<PathBuf>,
 }
 
 /// How the decision is printed.
@@ -82,6 +90,22 @@ impl GateFlags {
             excuses: excused::read(Path::new("."))?.unwrap_or_default(),
             now: clock::now(),
         })
+    }
+
+    /// Writes the file of `--proof`. If that fails, prints why; the decision does not change.
+    pub(crate) fn write_proof(&self, decision: &Decision, rules: &Rules) {
+        let Some(path) = &self.proof else { return };
+        let written = DecisionProof::new(decision, rules)
+            .map_err(anyhow::Error::new)
+            .and_then(|proof| {
+                Ok(fs::write(
+                    path,
+                    format!("{}\n", serde_json::to_string_pretty(&proof)?),
+                )?)
+            });
+        if let Err(error) = written.with_context(|| format!("--proof {} is not written", path.display())) {
+            errors::print(&error);
+        }
     }
 }
 

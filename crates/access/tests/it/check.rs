@@ -23,12 +23,13 @@ pub(crate) fn a_key() -> (SecretKey, StoredKey, Arc<Keys>) {
     let stored = StoredKey {
         id: new.id,
         is_person: false,
+        only: None,
         organization: OrganizationId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap()),
         plan: Plan::Pro,
         expires_at: Lifetime::Thirty.expiry(NOW),
         revoked_at: None,
     };
-    (secret, stored, Arc::new(Keys::of(new.hash, stored)))
+    (secret, stored.clone(), Arc::new(Keys::of(new.hash, stored)))
 }
 
 pub(crate) fn presented(secret: &SecretKey) -> PresentedKey {

@@ -37,6 +37,7 @@ fn caller(of: &StoredKey) -> Caller {
     Caller {
         organization: of.organization,
         plan: of.plan,
+        only: None,
     }
 }
 
@@ -131,7 +132,7 @@ fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
 
     let stranger = Caller {
         organization: OrganizationId(uuid()),
-        ..ours
+        ..ours.clone()
     };
     assert_eq!(
         ask(&stranger, NOW),
@@ -143,7 +144,7 @@ fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
     // The same row, at another time and under another plan.
     let standard = Caller {
         plan: Plan::Standard,
-        ..ours
+        ..ours.clone()
     };
     let later = NOW.plus_ms(CACHED_MS - 1);
     let project = ask(&standard, later).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use assay_domain::{
-    id::{KeyId, OrganizationId, ProjectId},
+    id::{KeyId, OrganizationId, ProjectId, SessionId},
     key::{KeyHash, StoredKey},
     plan::Plan,
     project::{Caller, Project},
@@ -66,7 +66,7 @@ impl ReadKeys for Keys {
         let mut state = self.0.lock().unwrap();
         state.look_ups += 1;
         state.answers()?;
-        Ok((state.hash == *hash).then_some(state.key))
+        Ok((state.hash == *hash).then(|| state.key.clone()))
     }
 
     fn plan(&self, id: OrganizationId) -> Result<Option<Plan>, StoreError> {
@@ -93,5 +93,19 @@ impl ReadKeys for Keys {
         state.answers()?;
         let project = Project::of_row(id, "shop".to_owned(), caller.plan, now);
         Ok((caller.organization == state.key.organization).then_some(project))
+    }
+
+    fn end_session(
+        &self,
+        _: SessionId,
+        _: Option<KeyId>,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    fn is_session_ended(&self, _: SessionId) -> Result<bool, StoreError> {
+        unreachable!()
     }
 }

@@ -10,10 +10,10 @@ pub(super) const LAST_RUNS: usize = 10;
 
 /// The indexes of the last complete runs of the stable branch before the run of this number and its merge base, the newest
 /// first.
-pub(super) fn last_complete(history: &History, (number, merge_base): (i32, Option<&str>)) -> Vec<usize> {
+pub(super) fn last_complete(history: &History, number: i32) -> Vec<usize> {
     let stable = history.stable();
     let run = history.runs.iter().find(|observed| observed.run.number == number);
-    let before = run.map(|run| stable_before(history, run, stable, merge_base));
+    let before = run.map(|run| stable_before(history, run, stable));
     let complete = before
         .into_iter()
         .flatten()
@@ -27,12 +27,11 @@ pub(super) fn stable_before<'a>(
     history: &'a History,
     run: &RunObservations,
     stable: StableBranch<'_>,
-    merge_base: Option<&str>,
 ) -> Vec<(usize, &'a RunObservations)> {
     let order = history.revision_order();
     let started = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
     let is_stable = |observed: &RunObservations| stable.is(observed.run.branch.as_deref());
-    let merge_base = merge_base.filter(|_| !is_stable(run));
+    let merge_base = run.run.merge_base.as_deref().filter(|_| !is_stable(run));
     let is_of_base = |observed: &RunObservations| {
         let revision = observed.run.revision.as_deref();
         merge_base

@@ -32,12 +32,8 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Compares the run of this number, with this merge base. A run of several variants is compared in each of them.
-    pub(super) fn of(
-        history: &History,
-        (number, merge_base): (i32, Option<&str>),
-        names: &TestNames,
-    ) -> Self {
+    /// Compares the run of this number. A run of several variants is compared in each of them.
+    pub(super) fn of(history: &History, number: i32, names: &TestNames) -> Self {
         let stable = history.stable();
         let mut compared = Self::default();
         for run in history
@@ -45,7 +41,7 @@ impl Compared {
             .iter()
             .filter(|observed| observed.run.number == number)
         {
-            let before = stable_before(history, run, stable, merge_base);
+            let before = stable_before(history, run, stable);
             let oldest = before.last().map(|(_, observed)| *observed);
             let complete: Vec<_> = before
                 .iter()

@@ -33,7 +33,9 @@ fn run(number: i32, branch: &str, results: &str) -> RunObservations {
         started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
         branch: Some(branch.into()),
         revision: Some(format!("c{number}").into()),
+        release_branch: None,
         variant: "unit".into(),
+        merge_base: None,
     });
     for (test, letter) in (0..).zip(results.chars()) {
         let status = match letter {
@@ -53,14 +55,16 @@ fn compared(runs: Vec<RunObservations>, names: &TestNames) -> Compared {
 }
 
 /// The same for a run with this merge base.
-fn compared_from(runs: Vec<RunObservations>, merge_base: Option<&str>, names: &TestNames) -> Compared {
-    let number = runs.last().unwrap().run.number;
+fn compared_from(mut runs: Vec<RunObservations>, merge_base: Option<&str>, names: &TestNames) -> Compared {
+    let last = &mut runs.last_mut().unwrap().run;
+    last.merge_base = merge_base.map(Into::into);
+    let number = last.number;
     let history = History {
         stable_branch: "main".into(),
         tests: 1_000,
         runs,
     };
-    Compared::of(&history, (number, merge_base), names)
+    Compared::of(&history, number, names)
 }
 
 /// Twelve runs of main with these results, and a run of a branch.
@@ -235,9 +239,10 @@ fn a_run_of_main_and_its_durations_have_no_later_base() {
         tests: 1,
         runs: runs.to_vec(),
     };
-    assert_eq!(last_complete(&history(&runs), (13, None)).first(), Some(&11));
+    assert_eq!(last_complete(&history(&runs), 13).first(), Some(&11));
+    runs[12].run.merge_base = Some(MERGE_BASE.into());
     assert_eq!(
-        last_complete(&history(&runs), (13, Some(MERGE_BASE))),
+        last_complete(&history(&runs), 13),
         (0..=9).rev().collect::<Vec<_>>()
     );
     runs[12] = run(13, "main", "P");

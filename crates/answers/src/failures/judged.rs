@@ -20,30 +20,40 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use super::{Actions, ExplainedFailure, own_new_tests, runs_elsewhere};
 use crate::{numbers::count, owners};
 
-/// The runs of a window with this run, and whether it was added because it counts in no verdict or its
+/// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added because it counts in no verdict or its
 /// pack is damaged.
 pub(crate) fn window_with(
     snapshot: &mut dyn Snapshot,
     run: &FailedRun,
     (from, to): (Timestamp, Timestamp),
 ) -> Result<(Arc<History>, bool), StoreError> {
-    let mut history = snapshot.observations(from, to)?;
-    let is_known = history
+    let history = snapshot.observations(from, to)?;
+    let known = history
         .runs
         .iter()
-        .any(|observed| observed.run.number == run.run_number);
-    if is_known {
-        return Ok((history, false));
+        .find(|observed| observed.run.number == run.run_number);
+    if let Some(known) = known {
+        let release_branch = known.run.release_branch.clone();
+        return Ok((of_branch(history, release_branch.as_deref()), false));
     }
     let Some(uncounted) = snapshot.uncounted_run(run)? else {
         return Ok((history, false));
     };
+    let mut history = of_branch(history, uncounted.run.release_branch.as_deref());
     let start_and_number = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
     let at = history
         .runs
         .partition_point(|other| start_and_number(other) < start_and_number(&uncounted));
     Arc::make_mut(&mut history).runs.insert(at, uncounted);
     Ok((history, true))
+}
+
+/// The history by which a run of this release branch is judged, or of the main stable branch.
+pub(crate) fn of_branch(history: Arc<History>, release_branch: Option<&str>) -> Arc<History> {
+    match release_branch {
+        Some(branch) => Arc::new(history.of_release_branch(branch)),
+        None => history,
+    }
 }
 
 /// The failures of a run before they are paged.

@@ -19,7 +19,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use super::{
-    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate,
+    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate, of_branch,
     own_new_tests, texts,
 };
 use crate::owners;
@@ -113,6 +113,11 @@ fn explained(
 ) -> Result<UnpagedFailures, StoreError> {
     let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
     let stored = snapshot.observations(from, to)?;
+    let release_branches = stored.release_branches();
+    let release_branch = release_branches
+        .iter()
+        .find(|release| Some(&***release) == branch);
+    let stored = of_branch(stored, release_branch.map(|branch| &**branch));
     let tests: Vec<TestOrdinal> = failures.keys().copied().collect();
     let mut errors = snapshot.window_errors(NUMBER, &tests, from, to)?;
     let fingerprints: Vec<String> = failures
@@ -192,7 +197,9 @@ fn variant_runs(
                 started_at: now,
                 branch: branch.map(Into::into),
                 revision: revision.map(Into::into),
+                release_branch: None,
                 variant,
+                merge_base: None,
             });
             if let Some(last) = last {
                 variant_run.present.clone_from(&last.present);

@@ -1,10 +1,16 @@
-//! Failures of tests that only their branch has.
+//! Failures of tests that hardly ran without their branch.
 
 use assay_domain::observation::History;
 use assay_flakiness::FailureCause;
 
-/// Gives the flakes of a test that no run without the branch has reported to the branch: the test is new and unproven, so
-/// nothing shows that it fails on good code. A pass on the same revision shows it.
+/// A test that ran in fewer runs without the branch is unproven.
+const PROVEN_FROM: u32 = 5;
+/// The least probability that the branch broke an unproven test, at the cost of a flake, so that it runs again.
+const UNPROVEN: f64 = 0.1;
+
+/// Gives the flakes of a test that no run without the branch has reported to the branch, and some of those of an unproven
+/// one: nothing shows that it fails on good code. A pass on the same revision shows it. In a project without a stable branch
+/// all other runs count.
 pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
     let stable = history.stable();
     let has_stable = history
@@ -13,20 +19,25 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
         .any(|observed| stable.is(observed.run.branch.as_deref()));
     for failure in causes {
         let facts = &failure.facts;
-        let is_known = !has_stable
-            || failure.recovered
+        let is_known = failure.recovered
             || facts.on_stable
-            || facts.stable_runs > 0
             || facts.passed_on_revision.is_some()
             || !facts.causes_distinguishable;
-        if is_known || runs_elsewhere(history, failure) > 0 {
+        // With hindsight the stable branch may have run it later.
+        let runs = other_runs(history, failure, !has_stable).max(facts.stable_runs);
+        if is_known || runs >= PROVEN_FROM {
             continue;
         }
+        let mine = failure.probabilities.mine();
         let of = &mut failure.probabilities;
-        let flake = std::mem::take(&mut of.flake);
+        let own = match runs {
+            0 => of.flake,
+            _ => (UNPROVEN - mine).clamp(0.0, of.flake),
+        };
+        of.flake -= own;
         match facts.episode_since {
-            Some(_) => of.earlier_on_branch += flake,
-            None => of.this_change += flake,
+            Some(_) => of.earlier_on_branch += own,
+            None => of.this_change += own,
         }
     }
 }
@@ -34,14 +45,18 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
 /// The number of runs on other branches in which the test ran before its failure. For a failure on the stable branch,
 /// all earlier runs count.
 pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
+    other_runs(history, failure, failure.facts.on_stable)
+}
+
+/// The number of runs in which the test ran before its failure: on other branches, or on any.
+fn other_runs(history: &History, failure: &FailureCause, of_any_branch: bool) -> u32 {
     let Some(here) = history.runs.get(failure.run_index) else {
         return 0;
     };
-    let is_stable = failure.facts.on_stable;
     let elsewhere = history.runs.iter().filter(|other| {
         other.run.number != here.run.number
             && other.run.started_at <= here.run.started_at
-            && (is_stable || other.run.branch != here.run.branch)
+            && (of_any_branch || other.run.branch != here.run.branch)
             && other.ran(failure.test)
     });
     let mut numbers: Vec<i32> = elsewhere.map(|other| other.run.number).collect();

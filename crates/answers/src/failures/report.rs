@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::{
     Actions, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before,
-    own_new_tests, texts,
+    of_branch, own_new_tests, texts,
 };
 use crate::{changes::ChangedTests, owners};
 
@@ -91,7 +91,9 @@ impl<'r> Overlay<'r> {
             .run
             .map_or(recording.started_at, |(_, started_at)| started_at);
         let window = engine.causes_window(started_at, Knowledge::AtTheTime, now);
-        let mut history = Arc::unwrap_or_clone(snapshot.observations(window.0, window.1)?);
+        let history = snapshot.observations(window.0, window.1)?;
+        let release_branch = recognised.release_branch.as_deref();
+        let mut history = Arc::unwrap_or_clone(of_branch(history, release_branch));
         let mut next = history.tests;
         let ordinals: Vec<TestOrdinal> = recognised
             .tests
@@ -110,9 +112,11 @@ impl<'r> Overlay<'r> {
             id: recording.run_key.as_str().into(),
             number,
             started_at,
+            release_branch: recognised.release_branch.clone(),
             branch: context.branch.as_deref().map(Into::into),
             revision: context.revision().map(Into::into),
             variant: context.suite.as_deref().unwrap_or_default().into(),
+            merge_base: context.merge_base.as_deref().map(Into::into),
         };
         let stored = history
             .runs

@@ -211,9 +211,10 @@ impl CauseSentences<'_> {
                     .revision
                     .as_deref()
                     .map_or_else(String::new, |revision| format!("revision {}, ", short(revision)));
+                let probably = if facts.stable_at_base { "" } else { "probably " };
                 format!(
                     "Rebase: {branch} failed it since run {first}{error}, and is mended since {revision}run {since}; \
-                     this branch probably began before"
+                     this branch {probably}began before"
                 )
             }
         }

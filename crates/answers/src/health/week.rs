@@ -284,7 +284,9 @@ mod tests {
             started_at: at(hour),
             branch: None,
             revision: None,
+            release_branch: None,
             variant: suite.into(),
+            merge_base: None,
         });
         let attempts = match how {
             'f' => vec![(AttemptStatus::Failed, Some(40))],

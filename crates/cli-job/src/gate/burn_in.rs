@@ -12,6 +12,7 @@ use assay_flakiness::plan::{
     reruns::RerunKind,
 };
 use assay_reports::Report;
+use serde::{Deserialize, Serialize};
 
 use crate::gate::{
     judged::JudgedRun,
@@ -48,7 +49,8 @@ struct BurnedTest {
 }
 
 /// What a burn-in found, for a decision.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BurnInResults {
     /// The new tests among those that ran.
     pub new: usize,
@@ -67,7 +69,8 @@ pub struct BurnInResults {
 }
 
 /// A test that failed in a burn-in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BurnedFailure {
     /// The test.
     pub test: TestName,

@@ -1,16 +1,18 @@
 //! Excuses with a date: failures with one error that a team accepts until a day.
 
 use assay_domain::timestamp::{DAY_MS, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::gate::judged::JudgedFailure;
 
 /// The most days from now to the last day of an excuse.
 pub const MOST_DAYS: i64 = 30;
 /// A failure that this change broke more probably is not excused.
-const MOST_MINE: f64 = 0.5;
+pub(super) const MOST_MINE: f64 = 0.5;
 
 /// A failure that a team accepts until a day.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Excuse {
     /// The full name of the test.
     pub test: String,

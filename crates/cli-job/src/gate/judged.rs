@@ -9,7 +9,7 @@ use assay_domain::{
     test::TestName,
     timestamp::Timestamp,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[cfg(test)]
@@ -37,7 +37,8 @@ const NAMED: usize = 5;
 const NOTHING_TO_COMPARE: [MissingNotJudged; 2] = [MissingNotJudged::NoBase, MissingNotJudged::FewRuns];
 
 /// The failures of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JudgedRun {
     /// P(this branch broke at least one of the failed tests).
     pub mine: f64,
@@ -49,14 +50,16 @@ pub struct JudgedRun {
     pub tests: u64,
     /// Failed and recovered tests, whether listed or not.
     pub total: usize,
-    /// The failed and recovered tests.
+    /// The failed and recovered tests, which the file of a decision has apart.
+    #[serde(skip)]
     pub failures: Vec<JudgedFailure>,
     /// Why the run lacks tests that the stable branch has; none if it may lack them.
     pub lacking: Option<String>,
 }
 
 /// A failed or recovered test.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JudgedFailure {
     /// The full name.
     pub test_name: String,

@@ -17,12 +17,13 @@ use crate::gate::{
     burn_in::BurnInResults,
     excuses::Excuse,
     judged::{JudgedFailure, JudgedRun},
+    reruns::Reruns,
 };
 
 /// A test that ran in fewer runs elsewhere is new.
-const NEW_BELOW: u32 = 5;
+pub(super) const NEW_BELOW: u32 = 5;
 /// The minimum number of failed tests with one error that form a crowd.
-const CROWD: u32 = 10;
+pub(super) const CROWD: u32 = 10;
 
 /// The rules that decide which failures are excused.
 #[derive(Debug, Clone)]
@@ -111,6 +112,10 @@ pub struct Decision {
     pub reran: Option<Reran>,
     /// What the burn-in found; none without one.
     pub burn_in: Option<BurnInResults>,
+    /// The judgement that it is based on.
+    pub judged: JudgedRun,
+    /// The reruns that led to the judgement.
+    pub reruns: Option<Reruns>,
 }
 
 /// The reruns before a decision.
@@ -229,6 +234,8 @@ pub fn decide(run: &JudgedRun, rules: &Rules) -> Decision {
         failed,
         reran: None,
         burn_in: None,
+        judged: run.clone(),
+        reruns: None,
     };
     if decision.may_run_again() && run.action != Action::Block {
         decision.outcome = GateOutcome::Rerun;

@@ -46,7 +46,7 @@ impl Bounds {
 }
 
 /// The reruns of a run, between its first judgement and the decision.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reruns {
     judged: JudgedRun,
     /// The failed tests, as indexes of the failures.
@@ -101,6 +101,27 @@ impl Reruns {
             causes,
             times: 0,
         }
+    }
+
+    /// Reruns that are over: the failed tests, each with its results and its cause as the engine judges it.
+    pub fn over(judged: JudgedRun, tests: Vec<(Suspect, Cause)>) -> Self {
+        let failures = judged.failures.iter().enumerate();
+        let failed = failures.filter(|(_, failure)| !failure.recovered);
+        let failed = failed.map(|(index, _)| index).collect();
+        let (suspects, causes) = tests.into_iter().unzip();
+        Self {
+            judged,
+            failed,
+            suspects,
+            causes,
+            times: 0,
+        }
+    }
+
+    /// What [`Self::over`] takes.
+    pub fn parts(&self) -> (&JudgedRun, impl Iterator<Item = (Suspect, Cause)>) {
+        let tests = self.suspects.iter().copied().zip(self.causes.iter().copied());
+        (&self.judged, tests)
     }
 
     /// What runs next within the bounds: at most one round of each kind; empty if no rerun is worth its time.

@@ -170,7 +170,10 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::judged::{JudgedFailure, fixture::flake};
+    use crate::gate::judged::{
+        JudgedFailure,
+        fixture::{flake, run},
+    };
 
     fn decision(name: &str, count: usize) -> Decision {
         let failure = JudgedFailure {
@@ -188,6 +191,8 @@ mod tests {
             open: Vec::new(),
             reran: None,
             burn_in: None,
+            judged: run(Vec::new()),
+            reruns: None,
         }
     }
 

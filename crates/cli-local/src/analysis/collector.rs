@@ -451,7 +451,9 @@ impl RunResults<'_> {
             started_at,
             branch: run.branch.clone(),
             revision: run.revision.clone(),
+            release_branch: None,
             variant: Arc::clone(&run.variant),
+            merge_base: None,
         });
         let mut parts = run.slots.values().map(Slot::part);
         if let (Some(only), None) = (parts.next(), parts.next()) {

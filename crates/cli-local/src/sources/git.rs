@@ -8,6 +8,7 @@ use std::{
 };
 
 use assay_domain::{recording::RunContext, revision::is_same_revision, timestamp::Timestamp};
+use assay_ingest::ci::BASE_BRANCHES;
 
 /// A command of git failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +50,11 @@ pub fn commit_time(folder: &Path) -> Option<Timestamp> {
     Some(Timestamp::from_unix_ms(seconds.saturating_mul(1_000)))
 }
 
-/// The variables with which CI services name the branch or commit that a change goes to.
-const TARGETS: [&str; 7] = [
+/// The variables with which GitLab names the commit that a change goes to. With merged results, which contain the newest
+/// commit of the target, it is the first one.
+const TARGET_COMMITS: [&str; 2] = [
+    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
     "CI_MERGE_REQUEST_DIFF_BASE_SHA",
-    "GITHUB_BASE_REF",
-    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
-    "CHANGE_TARGET",
-    "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
-    "BITBUCKET_PR_DESTINATION_BRANCH",
-    "SYSTEM_PULLREQUEST_TARGETBRANCH",
 ];
 
 /// The commit of the target branch from which the checked-out code began. The target is that of CI's variables, else the
@@ -103,8 +100,9 @@ pub fn changed_files(
 }
 
 fn base_of_target(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, GitError> {
-    let named = TARGETS
+    let named = TARGET_COMMITS
         .iter()
+        .chain(&BASE_BRANCHES)
         .find_map(|name| variable(name).filter(|value| !value.is_empty()));
     let target = named.unwrap_or_else(|| "HEAD".to_owned());
     let target = target.strip_prefix("refs/heads/").unwrap_or(&target);

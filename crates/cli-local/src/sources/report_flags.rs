@@ -127,6 +127,7 @@ impl From<&RunFlags> for Flags {
                 suite: flags.suite,
                 run_url: flags.run_url,
                 merge_base: None,
+                base_branch: None,
             },
             attempt: flags.attempt,
             replace: flags.replace,

@@ -50,6 +50,7 @@ const OF_RUN: &Places = &[
     ("url", "/html_url"),
     ("number", "/pull_requests/0/number"),
     ("base", "/pull_requests/0/base/sha"),
+    ("GITHUB_BASE_REF", "/pull_requests/0/base/ref"),
     ("head", "/head_repository/full_name"),
     ("actor", "/actor/login"),
     ("message", "/head_commit/message"),
@@ -100,8 +101,12 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
     Ok(artifacts.into_iter().map(report).collect())
 }
 
-/// The commit at which the head of a pull request left its base.
+/// The commit at which the head of a pull request left its base. A run of the event `pull_request` tested a merge with the
+/// base's newest commit, which the service does not name.
 fn merge_base(project: &Project, run: &PastRun) -> Result<Option<String>, HostError> {
+    if run.value("event").as_deref() == Some("pull_request") {
+        return Ok(None);
+    }
     let (Some(base), Some(head)) = (run.value("base"), run.value("GITHUB_SHA")) else {
         return Ok(None);
     };

@@ -46,6 +46,7 @@ const OF_JOB: &Places = &[
 const OF_MERGE_REQUEST: &Places = &[
     ("CI_MERGE_REQUEST_TITLE", "/title"),
     ("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "/source_branch"),
+    ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "/target_branch"),
     ("source", "/source_project_id"),
     ("target", "/target_project_id"),
     ("base", "/diff_refs/base_sha"),

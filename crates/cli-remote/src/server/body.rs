@@ -138,6 +138,7 @@ impl Fields {
         fields.add(UploadField::PullRequestTitle, context.pull_request_title.as_ref());
         fields.add(UploadField::Provider, context.ci_provider);
         fields.add(UploadField::RunUrl, context.run_url.as_ref());
+        fields.add(UploadField::BaseBranch, context.base_branch.as_ref());
         fields.add(UploadField::MergeBase, context.merge_base.as_ref());
         fields.add(UploadField::ArtifactsUrl, flags.artifacts_url.as_ref());
         fields.add(UploadField::Attempt, flags.attempt);

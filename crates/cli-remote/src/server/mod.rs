@@ -11,6 +11,7 @@ pub mod http;
 pub mod ingest;
 pub mod installation;
 pub mod job_token;
+pub mod login;
 pub mod read_api;
 pub mod sending;
 pub mod spool;

@@ -36,8 +36,15 @@ const SERVICES: [ClaimNames; 5] = [
     ["rpo_id", "rpo_id", "rpo_ref", "", "", ""],
 ];
 
-/// Events of GitHub whose jobs may run the code of a fork with the identity of the repository.
-const EVENTS_OF_FORKS: [&str; 2] = ["pull_request_target", "workflow_run"];
+/// Events of GitHub, and sources of pipelines of GitLab, whose jobs may run the code of a fork with the identity of the
+/// repository.
+const EVENTS_OF_FORKS: [&str; 5] = [
+    "pull_request_target",
+    "workflow_run",
+    "issue_comment",
+    "merge_request_event",
+    "external_pull_request_event",
+];
 
 /// A job of a CI service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,10 +89,14 @@ impl CiJob {
     }
 }
 
-/// GitHub gives a token to jobs of a pull request only if its branch is in the repository itself. The other services do not
-/// tell pull requests of forks from others. Buildkite writes a fork's branch as `owner:branch`.
+/// GitHub gives a token to jobs of a pull request only if its branch is in the repository itself. GitLab may run the merge
+/// request of a fork in the parent project. The other services do not tell pull requests of forks from others. Buildkite writes
+/// a fork's branch as `owner:branch`.
 fn may_be_of_fork(claims: &Claims, reference: &str) -> bool {
-    match claims.text("event_name") {
+    match claims
+        .text("event_name")
+        .or_else(|| claims.text("pipeline_source"))
+    {
         Some(event) => EVENTS_OF_FORKS.contains(&event.as_str()),
         None => {
             reference.starts_with("refs/pull/")

@@ -7,6 +7,7 @@ use crate::{
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
+    release_branch::BranchPattern,
     settings::{ChatEvent, FlakeBudget},
     signature::Classifier,
     timestamp::Timestamp,
@@ -77,8 +78,8 @@ pub trait Administration: Send + Sync {
     /// Every project's id with its name, oldest first.
     fn all_projects(&self) -> Result<Vec<ProjectEntry>, StoreError>;
 
-    /// Changes a project's configuration; false if there is no such project. A changed stable branch also updates the
-    /// stored verdicts, as of `now`.
+    /// Changes a project's configuration; false if there is no such project. Changed stable branches also
+    /// update the stored verdicts, as of `now`.
     fn set_project(
         &self,
         project: ProjectId,
@@ -237,6 +238,8 @@ pub enum KeyRotation {
 pub struct ProjectChange {
     /// The new stable branch.
     pub stable_branch: Option<String>,
+    /// The new release branches.
+    pub release_branches: Option<Vec<BranchPattern>>,
     /// The new chat integration: its events, or none to remove it.
     pub chat: Option<Option<Vec<ChatEvent>>>,
     /// Whether pull requests get a comment.

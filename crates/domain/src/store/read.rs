@@ -9,7 +9,7 @@ use crate::{
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
     execution::TestOutcome,
-    fix::StoredFix,
+    fix::TestFixes,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, OrganizationId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
@@ -51,11 +51,9 @@ pub trait ReadKeys: Send + Sync {
 
     /// The caller's project of this id.
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
-}
 
-/// The sessions of the pages that ended before their time. Processes share them.
-pub trait EndedSessions: Send + Sync {
-    /// Ends a session, of a key if it has one. It is forgotten after `expires_at`, when it cannot be used anyway.
+    /// Ends a session, of a key if it has one. It is forgotten after `expires_at`, when it cannot be used anyway. Processes
+    /// share such sessions.
     fn end_session(
         &self,
         session: SessionId,
@@ -166,9 +164,13 @@ pub trait Store: ReadKeys {
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;
 
-    /// The stored fixes of a test, the newest first.
-    fn fixes(&self, project: &Project, test: &TestSelector)
-    -> Result<TestLookup<Vec<StoredFix>>, StoreError>;
+    /// The stored fixes of a test, with its runs of the period on the stable branch if it has any.
+    fn fixes(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        period: &Period,
+    ) -> Result<TestLookup<TestFixes>, StoreError>;
 
     /// An error signature over a period, or over everything visible if it did not occur in the period.
     fn signature(
@@ -401,6 +403,8 @@ pub struct RecognisedReport {
     pub run: Option<(i32, Timestamp)>,
     /// The context of the run once the report is stored.
     pub context: RunContext,
+    /// The release branch of the run.
+    pub release_branch: Option<Arc<str>>,
     /// The number of the next new run.
     pub next_run: i32,
     /// The ordinal of each test of the report, in its order; none for a test that never ran.

@@ -54,7 +54,9 @@ pub(crate) fn run(
             started_at: Timestamp::from_unix_ms(at_ms),
             branch: branch.map(Arc::from),
             revision: revision.map(Arc::from),
+            release_branch: None,
             variant: "".into(),
+            merge_base: None,
         },
         present: Bitmap::default(),
         skipped: Bitmap::default(),
@@ -139,12 +141,14 @@ fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
         all,
         1_u32..5,
         0_u32..100,
+        proptest::option::weighted(0.4, 0_u32..12),
     )
         .prop_map(
-            move |(half_days, branch, revision, variant, letters, all, attempts, seed)| {
+            move |(half_days, branch, revision, variant, letters, all, attempts, seed, base)| {
                 let at = START_MS + half_days * DAY_MS / 2;
                 let mut observed = run(0, at, branch, revision.map(|revision| format!("rev-{revision}")));
                 observed.run.variant = variant.into();
+                observed.run.merge_base = base.map(|base| format!("rev-{base}").into());
                 for (test, letter) in (0..).zip(letters) {
                     match all.unwrap_or(letter) {
                         '-' => {}
@@ -208,6 +212,9 @@ pub(crate) fn long() -> impl Strategy<Value = History> {
                 revision += u32::from(news > 0);
                 let at = START_MS + i64::from(number) * HOUR_MS;
                 let mut observed = run(number, at, Some(branch), Some(format!("{branch} {revision}")));
+                // Some branches have a known base.
+                observed.run.merge_base =
+                    (news == 3).then(|| format!("main {}", revision - revision % 8).into());
                 for (test, letter) in (0..).zip(letters) {
                     let seldom = test == 3 && number % 7 != 0;
                     match if breaks && test < 2 { 'F' } else { letter } {
@@ -251,6 +258,8 @@ pub(crate) fn matrix() -> impl Strategy<Value = History> {
                 let at = START_MS + i64::from(number) * 8 * HOUR_MS;
                 let mut observed = run(number, at, Some(branch), Some(format!("{branch} {revision}")));
                 observed.run.variant = name.into();
+                observed.run.merge_base =
+                    (news == 2).then(|| format!("main {}", revision - revision % 4).into());
                 for (test, letter) in (0..).zip(letters) {
                     match letter {
                         _ if !ran => {}

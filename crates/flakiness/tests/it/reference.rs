@@ -29,6 +29,8 @@ pub(crate) struct Row {
     pub(crate) branch: Option<String>,
     pub(crate) variant: String,
     pub(crate) revision: String,
+    /// The revision at which its code left the stable branch.
+    pub(crate) merge_base: Option<String>,
     /// Whether the run is complete. A test that is missing in an incomplete one did not leave.
     is_complete: bool,
     /// P, R or F and the failed attempts, by test.
@@ -157,6 +159,7 @@ fn rows_of_days(history: &History, now: Timestamp, days: i64) -> (Vec<Row>, BTre
                 .revision
                 .as_deref()
                 .map_or(format!("own {}", facts.number), |r| format!("named {r}")),
+            merge_base: facts.merge_base.as_deref().map(|r| format!("named {r}")),
             is_complete: observed.ending.complete,
             results,
             executions: observed

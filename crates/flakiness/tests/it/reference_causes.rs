@@ -47,6 +47,8 @@ struct RowOfTest<'r> {
     /// The rate at which the calendar fails the test at this time.
     calendar: f64,
     witnesses: Witnesses,
+    /// The revision of the stable branch at which its code left it.
+    base: Option<&'r String>,
 }
 
 /// The other branches that met a failure.
@@ -115,6 +117,16 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
     }
 }
 
+/// The merge base of a branch's row, if the stable branch has that revision.
+fn base_of<'r>(rows: &'r [Row], row: &Row) -> Option<&'r String> {
+    let is_main = |row: &Row| chain_of(rows, row).1.as_deref() == Some("main");
+    let base = row.merge_base.as_ref().filter(|_| !is_main(row))?;
+    let found = rows
+        .iter()
+        .find(|other| other.revision == *base && is_main(other));
+    found.map(|other| &other.revision)
+}
+
 impl RowOfTest<'_> {
     fn is_stable(&self) -> bool {
         self.branch.as_deref() == Some("main")
@@ -157,6 +169,7 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
                 chi: chi(&rows[*i]),
                 calendar: rate_at(rows[*i].at),
                 witnesses: Witnesses::default(),
+                base: base_of(rows, &rows[*i]),
             }
         })
         .collect();
@@ -305,10 +318,17 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
         };
         if chain(index).1.as_deref() != Some("main") {
             let base = (chain(index).0, Some("main".to_owned()));
-            stable_episode = last_episode(&base, index);
+            // The failures at the merge base; without any, the last ones.
+            let at_base = base_of(rows, row(index)).and_then(|revision| {
+                (0..index).rfind(|i| chain(*i) == base && row(*i).revision == *revision)
+            });
+            stable_episode = match at_base.filter(|at_base| letter(*at_base) == 'F') {
+                Some(at_base) => episode_around(&base, at_base),
+                None => last_episode(&base, index),
+            };
             stable_episode.retain(|i| *i < index);
             let newest = (0..index).rfind(|i| chain(*i) == base);
-            if newest.is_some_and(|newest| letter(newest) != 'F') {
+            if newest.is_some_and(|newest| !stable_episode.contains(&newest)) {
                 mended_episode = stable_episode.clone();
             }
         } else {

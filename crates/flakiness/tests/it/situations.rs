@@ -2,7 +2,7 @@
 //! `tests/situations` with one sentence that says why.
 //!
 //! A row is the results of test 0 in the runs of a branch on a variant, as [`letters`] reads them. The n-th revision of a
-//! branch is the same on all variants. Thirty other tests pass everywhere.
+//! branch is the same on all variants. A seventh column is the revision of its merge base. Thirty other tests pass everywhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,12 @@ macro_rules! situations {
 }
 
 situations! {
+    base_after_the_fix
+    base_before_the_breakage
+    base_in_the_breakage
     base_long_mended
+    base_moved_to_the_fix
+    base_unknown_to_main
     breakage_on_a_weekend
     one_of_many_variants_broken
     one_of_twelve_fails_every_second_run
@@ -68,9 +73,10 @@ fn history(rows: &str) -> (History, i32) {
     let mut parsed = Vec::new();
     for row in rows.lines() {
         let columns: Vec<&str> = row.split(',').collect();
-        let [branch, variant, first, apart, attempts, results] = columns[..] else {
+        let [branch, variant, first, apart, attempts, results, ref base @ ..] = columns[..] else {
             panic!("{row}");
         };
+        let base = base.first().copied();
         let (first, apart): (f64, f64) = (first.parse().unwrap(), apart.parse().unwrap());
         for (place, (revision, letter)) in letters(results).into_iter().enumerate() {
             let at = START_MS + ((first + apart * place as f64) * HOUR_MS as f64) as i64;
@@ -82,16 +88,18 @@ fn history(rows: &str) -> (History, i32) {
                 format!("{branch}-{revision}"),
                 attempts,
                 letter,
+                base,
             ));
         }
     }
     for (place, number) in (1..).zip(numbers.values_mut()) {
         *number = place;
     }
-    for (at, branch, variant, revision, attempts, letter) in parsed {
+    for (at, branch, variant, revision, attempts, letter, base) in parsed {
         let number = numbers[&(at, branch.to_owned())];
         let mut observed = run(number, at, Some(branch), Some(revision));
         observed.run.variant = variant.into();
+        observed.run.merge_base = base.map(Into::into);
         add(&mut observed, 0, letter);
         for failure in &mut observed.failures {
             failure.failed_attempts = attempts.parse().unwrap();
@@ -167,7 +175,7 @@ fn the_sentence_of_the_calendar_has_the_counts_of_its_history() {
     assert_eq!(days(&|day, failed| failed && !is_weekend(day)), 0);
 }
 
-/// Checks the conditions of the second line of a file: `status=flaky|failing not_cause=this_change mine_below=0.9`.
+/// Checks the conditions of the second line of a file: `status=flaky|failing not_cause=this_change mine_below=0.9`, `cause=flake`.
 fn check(name: &str) {
     let text = fs::read_to_string(folder().join(format!("{name}.csv"))).unwrap();
     let lines: Vec<&str> = text.splitn(4, '\n').collect();
@@ -199,6 +207,7 @@ fn check(name: &str) {
         let holds = match key {
             "status" => value.split('|').any(|status| status == verdict.status.as_str()),
             "reason" => verdict.reason.is_some_and(|reason| reason.as_str() == value),
+            "cause" => of_causes(&|_, cause| cause == value),
             "not_cause" => of_causes(&|_, cause| cause != value),
             "mine_below" => of_causes(&|mine, _| mine < value.parse().unwrap()),
             "mine_above" => of_causes(&|mine, _| mine > value.parse().unwrap()),

@@ -1,11 +1,11 @@
 //! `next_flake` and `check_fix`: the flaky test to fix next, and what proves its fix.
 
 use assay_answers::{
-    fix::{FixStatus, WatchedFix, fix_status},
+    fix::{FixStatus, fix_status},
     flaky::{FlakyQuery, flaky_list},
 };
 use assay_domain::{
-    fix::FixState,
+    fix::{FixState, WatchedFix},
     owners::OwnerFilter,
     page::PerPage,
     project::Project,
@@ -140,15 +140,15 @@ fn fix(watched: &WatchedFix) -> Value {
     let check = watched.fix.check.map(|check| {
         json!({"outcome": check.outcome, "with": check.mode, "runs": check.runs, "needed": check.needed})
     });
-    let left = watched.runs_needed.saturating_sub(watched.clean_runs);
-    let is_open = matches!(watched.state, FixState::Waiting | FixState::Watching);
+    let left = watched.shown.runs_needed.saturating_sub(watched.shown.clean_runs);
+    let is_open = matches!(watched.shown.state, FixState::Waiting | FixState::Watching);
     json!({
         "commit": watched.fix.revision,
         "storedAt": watched.fix.stored_at,
         "check": check,
-        "onStableBranch": watched.state,
-        "cleanBuilds": watched.clean_runs,
+        "onStableBranch": watched.shown.state,
+        "cleanBuilds": watched.shown.clean_runs,
         "buildsLeft": is_open.then_some(left),
-        "failedRun": watched.failed_run,
+        "failedRun": watched.shown.failed_run,
     })
 }

@@ -223,6 +223,7 @@ mod tests {
             branch: None,
             commit_sha: None,
             tested_revision: None,
+            base_branch: None,
             pull_request_number: None,
             queue: None,
             status: None,

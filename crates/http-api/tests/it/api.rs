@@ -59,7 +59,7 @@ fn add_key(store: &Database, organization: OrganizationId, days: i64, is_revoked
 
 fn app(store: &Arc<Database>, limit: u32, threads: usize) -> App {
     App::new(
-        ReadReception::new(store.clone(), threads),
+        ReadReception::new(store.clone(), threads, None),
         store.clone(),
         Arc::new(Engine::default()),
         Arc::new(InProcessLimiter::new(limit)),

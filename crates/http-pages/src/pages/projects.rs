@@ -40,7 +40,7 @@ const COUNTED: [(VerdictStatus, &str); 3] = [
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let search = view.text("search")?;
-    let projects = view.projects()?;
+    let projects = view.store.projects(&view.caller)?;
     if let ([only], None) = (projects.as_slice(), &search) {
         return Ok(Answer::Redirect(links::project(only.id, "")));
     }
@@ -54,7 +54,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let (cards, others) = detailed(view, &matching)?;
     let body = html! {
         h1 { "Projects" }
-        @if projects.is_empty() && view.only.is_some() {
+        @if projects.is_empty() && view.caller.only.is_some() {
             p.empty { "No project of this organization is open to you." }
         } @else if projects.is_empty() {
             (first_run::of_organization(view))

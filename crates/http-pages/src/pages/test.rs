@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use assay_answers::{
-    fix::{WatchedFix, fix_status},
-    owners::owners,
-    stable_branch::StableBranchState,
-};
+use assay_answers::{fix::fix_status, owners::owners, stable_branch::StableBranchState};
 use assay_domain::{
-    fix::FixState,
+    fix::{FixState, WatchedFix},
     history::{Occurrence, TestHistory},
     id::{ProjectId, RunId},
     outcomes::{Outcome, variant_name},
@@ -265,8 +261,8 @@ fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
                     span { "commit " a href=(links::project(project, &format!("/commit/{}", links::escaped(&watched.fix.revision)))) { bdi { (watched.fix.revision) } } }
                     span { (when(watched.fix.stored_at, now)) }
                     @if let Some(check) = &watched.fix.check { span { (check.outcome.in_words()) ": " (grouped(u64::from(check.runs))) " of " (grouped(u64::from(check.needed))) " repetitions" } }
-                    @if let Some(run) = &watched.failed_run {
-                        a href=(links::run(project, run)) { @if watched.state == FixState::Held { "a later failed run" } @else { "the failed run" } }
+                    @if let Some(run) = &watched.shown.failed_run {
+                        a href=(links::run(project, run)) { @if watched.shown.state == FixState::Held { "a later failed run" } @else { "the failed run" } }
                     }
                 }
             }))))
@@ -275,8 +271,11 @@ fn fixes(project: ProjectId, fixes: &[WatchedFix], now: Timestamp) -> Markup {
 }
 
 fn fix_in_words(watched: &WatchedFix) -> String {
-    let builds = format!("{} of {} clean builds", watched.clean_runs, watched.runs_needed);
-    match watched.state {
+    let builds = format!(
+        "{} of {} clean builds",
+        watched.shown.clean_runs, watched.shown.runs_needed
+    );
+    match watched.shown.state {
         FixState::Unproved => "Not proved".to_owned(),
         FixState::Waiting => "Waits for the stable branch".to_owned(),
         FixState::Watching => format!("Watched: {builds}"),

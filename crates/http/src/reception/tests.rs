@@ -2,7 +2,7 @@ use std::{sync::Mutex, thread, time::Duration};
 
 use assay_access::limit::InProcessLimiter;
 use assay_domain::{
-    id::{KeyId, OrganizationId, ProjectId},
+    id::{KeyId, OrganizationId, ProjectId, SessionId},
     key::{KeyHash, KeyKind, mint},
     plan::Plan,
     project::{Caller, Project},
@@ -33,7 +33,7 @@ impl ReadKeys for Keys {
         if state.fails {
             return Err(StoreError::Unreachable("down".into()));
         }
-        let key = (state.hash == *hash).then_some(state.key);
+        let key = (state.hash == *hash).then(|| state.key.clone());
         while key.is_none() && state.hangs {
             drop(state);
             thread::sleep(Duration::from_millis(1));
@@ -58,6 +58,20 @@ impl ReadKeys for Keys {
     fn project(&self, _: &Caller, _: ProjectId, _: Timestamp) -> Result<Option<Project>, StoreError> {
         unreachable!()
     }
+
+    fn end_session(
+        &self,
+        _: SessionId,
+        _: Option<KeyId>,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    fn is_session_ended(&self, _: SessionId) -> Result<bool, StoreError> {
+        unreachable!()
+    }
 }
 
 /// A reception, its store, and the header with the store's key.
@@ -66,6 +80,7 @@ fn reception() -> (ReadReception, Arc<Keys>, String) {
     let key = StoredKey {
         id: new.id,
         is_person: false,
+        only: None,
         organization: OrganizationId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap()),
         plan: Plan::Pro,
         expires_at: NOW.plus_days(30),
@@ -79,7 +94,7 @@ fn reception() -> (ReadReception, Arc<Keys>, String) {
         look_ups: 0,
         uses: 0,
     })));
-    let reception = ReadReception::new(keys.clone(), 4);
+    let reception = ReadReception::new(keys.clone(), 4, None);
     (reception, keys, format!("Bearer {}", secret.reveal()))
 }
 

@@ -44,7 +44,7 @@ fn no_hostile_issuer_gives_keys_or_takes_long() {
 fn a_private_address_that_nobody_named_is_not_asked() {
     let issuer = Issuer::new();
     let token = issuer.mint(&issuer.claims(AUDIENCE, &json!({})));
-    let verifier = Verifier::new(Client::new([]));
+    let verifier = Verifier::new(Client::new([]), |_| ());
     assert_eq!(
         verify(&verifier, &issuer, &token, now()),
         Err(TokenError::Unavailable)

@@ -25,7 +25,7 @@ fn now() -> Timestamp {
 }
 
 fn verifier() -> Verifier {
-    Verifier::new(Client::new(["127.0.0.1".to_owned()]))
+    Verifier::new(Client::new(["127.0.0.1".to_owned()]), |_| ())
 }
 
 /// Verifies a token, with the issuer's keys fetched as a listener does.

@@ -8,6 +8,16 @@ use assay_domain::{
 
 use assay_reports::one_title;
 
+/// The variables with which CI services name the branch into which a change is to be merged.
+pub const BASE_BRANCHES: [&str; 6] = [
+    "GITHUB_BASE_REF",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
+    "CHANGE_TARGET",
+    "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
+    "BITBUCKET_PR_DESTINATION_BRANCH",
+    "SYSTEM_PULLREQUEST_TARGETBRANCH",
+];
+
 /// The context that a CI environment gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CiContext {
@@ -69,10 +79,12 @@ impl<'a> EnvironmentReader<'a> {
         self.detected
     }
 
-    /// Reads the pull requests of a merge queue from its branch. The pull request of the run is the last of them, and not
+    /// Reads the base branch, and the pull requests of a merge queue from its branch. The pull request of the run is the last of them, and not
     /// the draft on which some queues test.
     fn name_merge_queue(&mut self) {
+        let base = self.first("base branch", &BASE_BRANCHES);
         let context = &mut self.detected.context;
+        context.base_branch = base.as_deref().map(branch_name).or(context.base_branch.take());
         let message = context.commit_message.as_deref().unwrap_or_default();
         let line = message.lines().next().unwrap_or_default();
         // Bors tests every batch on one of these branches: `Merge #12 #13`, or `Auto merge of #12 - …`.
@@ -130,10 +142,7 @@ impl<'a> EnvironmentReader<'a> {
 
     pub(super) fn branch(&mut self, variables: &[&'static str]) {
         let branch = self.first("branch", variables);
-        self.detected.context.branch = branch.map(|branch| {
-            let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
-            branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
-        });
+        self.detected.context.branch = branch.as_deref().map(branch_name);
     }
 
     /// Names the branch of a pull request's fork `owner:branch`, as the services show it. A fork's `main` is not the
@@ -198,6 +207,12 @@ impl<'a> EnvironmentReader<'a> {
             });
         }
     }
+}
+
+/// The name of a branch without the prefixes of references.
+fn branch_name(branch: &str) -> String {
+    let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
 }
 
 /// A number that its service counts from `base`, counted from 1.

@@ -70,6 +70,7 @@ fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
         context.pull_request_number = event
             .pointer("/workflow_run/pull_requests/0/number")
             .and_then(Value::as_i64);
+        context.base_branch = text("/workflow_run/pull_requests/0/base/ref");
         fork = owner_of_fork(event, "/workflow_run/head_repository", "/repository");
         values_from_event.extend(["commit", "branch", "commit message"]);
     }

@@ -13,7 +13,7 @@ use assay_domain::run::CiProvider;
 
 use environment::EnvironmentReader;
 
-pub use environment::CiContext;
+pub use environment::{BASE_BRANCHES, CiContext};
 
 /// Reads the variables of the CI service; empty outside of CI.
 ///

@@ -115,6 +115,7 @@ impl Encoder<'_> {
             ci_provider: _,
             run_url: _,
             merge_base: _,
+            base_branch: _,
         } = context;
         self.optional_text(tested_or_commit(tested_revision.as_ref(), commit_sha.as_ref()));
         self.optional_text(suite.as_ref());

@@ -91,6 +91,7 @@ fn full() -> Recording {
             suite: text("e2e"),
             run_url: text("https://ci.test/7"),
             merge_base: text("ba5e0001"),
+            base_branch: text("main"),
         },
         sender: Sender::default(),
         replaces: false,

@@ -59,6 +59,7 @@ impl World {
         let caller = assay_domain::project::Caller {
             organization: organization.id,
             plan: Plan::Pro,
+            only: None,
         };
         let create = |number: usize| {
             let name = format!("project {number}");

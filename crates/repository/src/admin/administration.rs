@@ -240,21 +240,22 @@ fn set_project(
     judge: &dyn Judge,
     now: Timestamp,
 ) -> Read<bool> {
+    let stable_branches = (projects::stable_branch, projects::release_branches);
     // Takes the same lock as imports, so that no verdict overwrites a later one.
-    let locked: Option<String> = projects::table
+    let locked: Option<(String, Vec<String>)> = projects::table
         .find(id.0)
         .filter(projects::deleted_at.is_null())
-        .select(projects::stable_branch)
+        .select(stable_branches)
         .for_no_key_update()
         .first(connection)
         .optional()?;
     let Some(former) = locked else { return Ok(false) };
     project::change(connection, id, change)?;
-    if change
-        .stable_branch
-        .as_ref()
-        .is_some_and(|branch| *branch != former)
-    {
+    let new: (String, Vec<String>) = projects::table
+        .find(id.0)
+        .select(stable_branches)
+        .first(connection)?;
+    if new != former {
         verdict::judge(
             connection,
             id.0,

@@ -44,6 +44,7 @@ pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option
     Ok(Some(StoredKey {
         id: KeyId(id),
         is_person: false,
+        only: None,
         organization: OrganizationId(organization),
         plan: word("plan", &plan)?,
         expires_at: expires_at

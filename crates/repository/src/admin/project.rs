@@ -7,6 +7,7 @@ use assay_domain::{
     edge::DROPPED_AFTER_DAYS,
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
+    release_branch::BranchPattern,
     settings::{Chat, ChatEvent, Repohost, Settings},
     store::{NameError, ProjectChange},
     timestamp::Timestamp,
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     admin::outbox,
     db::{
-        column::{At, storable, word},
+        column::{At, branch_patterns, storable, word},
         pool::{Read, WorkError},
         schema::{api_key, organization, project, project_entry},
     },
@@ -104,23 +105,25 @@ fn load(
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
     type Words = Option<Vec<String>>;
     type Budget = (Option<Vec<i32>>, bool, Option<Vec<i64>>);
-    type Row = (String, Words, Words, Option<At>, bool, bool, Budget);
-    let (stable_branch, events, served, served_at, pr_comments, stable_names, budget): Row = project::table
-        .filter(project::id.eq(of.id.0))
-        .select((
-            project::stable_branch,
-            project::chat_events,
-            project::chat_served,
-            project::chat_served_at,
-            project::pr_comments,
-            project::stable_names,
-            (
-                project::flake_budget,
-                project::is_budget_exceeded,
-                project::health,
-            ),
-        ))
-        .first(connection)?;
+    type Row = (String, Vec<String>, Words, Words, Option<At>, bool, bool, Budget);
+    let (stable_branch, release_branches, events, served, served_at, pr_comments, stable_names, budget): Row =
+        project::table
+            .filter(project::id.eq(of.id.0))
+            .select((
+                project::stable_branch,
+                project::release_branches,
+                project::chat_events,
+                project::chat_served,
+                project::chat_served_at,
+                project::pr_comments,
+                project::stable_names,
+                (
+                    project::flake_budget,
+                    project::is_budget_exceeded,
+                    project::health,
+                ),
+            ))
+            .first(connection)?;
     // Nothing is sent any more after assay-notify was away for as long as messages are kept.
     let sends_since = of.visible_to.plus_days(-DROPPED_AFTER_DAYS);
     let served = served.filter(|_| served_at.is_some_and(|at| at.0 > sends_since));
@@ -141,6 +144,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
     };
     Ok(Settings {
         stable_branch,
+        release_branches: branch_patterns(&release_branches)?,
         retention_days: of.plan.retention_days(),
         chat,
         repohost: Repohost {
@@ -309,6 +313,7 @@ pub(crate) fn new(id: Uuid, name: &str, stable_branch: &str, now: Timestamp) -> 
 #[diesel(table_name = project)]
 struct Changed<'a> {
     stable_branch: Option<String>,
+    release_branches: Option<Vec<&'a str>>,
     chat_events: Option<Option<Vec<&'a str>>>,
     pr_comments: Option<bool>,
     stable_names: Option<bool>,
@@ -326,6 +331,10 @@ pub(crate) fn change(
     let words = |events: &Vec<ChatEvent>| events.iter().map(|event| event.as_str()).collect();
     let mut changed = Changed {
         stable_branch: change.stable_branch.as_deref().map(storable),
+        release_branches: change
+            .release_branches
+            .as_ref()
+            .map(|patterns| patterns.iter().map(BranchPattern::as_str).collect()),
         chat_events: change.chat.as_ref().map(|events| events.as_ref().map(words)),
         pr_comments: change.pr_comments,
         stable_names: change.stable_names,

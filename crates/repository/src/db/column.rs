@@ -1,7 +1,8 @@
 //! Conversion between domain values and columns.
 
 use assay_domain::{
-    attempt::AttemptStatus, store::StoreError, timestamp::Timestamp, vocabulary::UnknownWord,
+    attempt::AttemptStatus, release_branch::BranchPattern, store::StoreError, timestamp::Timestamp,
+    vocabulary::UnknownWord,
 };
 use diesel::{
     define_sql_function,
@@ -82,6 +83,12 @@ pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(
     stored: &str,
 ) -> Result<T, StoreError> {
     stored.parse().map_err(|_| corrupt(what, stored))
+}
+
+/// Parses the stored release branches of a project.
+pub(crate) fn branch_patterns(stored: &[String]) -> Result<Vec<BranchPattern>, StoreError> {
+    let pattern = |text: &String| text.parse().map_err(|_| corrupt("release branch", text));
+    stored.iter().map(pattern).collect()
 }
 
 /// Parses a stored word, if there is one.

@@ -16,6 +16,7 @@ diesel::table! {
         organization_id -> Uuid,
         name -> Text,
         stable_branch -> Text,
+        release_branches -> Array<Text>,
         chat_events -> Nullable<Array<Text>>,
         pr_comments -> Bool,
         created_at -> Timestamptz,
@@ -103,6 +104,7 @@ diesel::table! {
         suite -> Nullable<Text>,
         run_url -> Nullable<Text>,
         merge_base -> Nullable<Text>,
+        base_branch -> Nullable<Text>,
         status -> Nullable<Text>,
         started_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,
@@ -373,6 +375,7 @@ diesel::table! {
         test -> Integer,
         id -> Uuid,
         body -> Jsonb,
+        decided -> Nullable<Jsonb>,
     }
 }
 

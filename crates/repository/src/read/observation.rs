@@ -10,6 +10,7 @@ use assay_domain::{
     joins::Joins,
     observation::{History, RunEnding, RunFacts, RunObservations},
     project::Project,
+    release_branch::{BranchPattern, release_branch_of},
     run::Outcome,
     store::{FinalResult, ResultKey, StoreError},
     timestamp::Timestamp,
@@ -19,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, count, int, status},
+        column::{At, branch_patterns, corrupt, count, int, status},
         period::span,
         pool::Read,
         schema::project as projects,
@@ -41,7 +42,9 @@ sql_row! {
         number: i32,
         started_at: At,
         branch: Option<String>,
+        base_branch: Option<String>,
         revision: Option<String>,
+        merge_base: Option<String>,
         suite: Option<String>,
         complete: bool,
         /// The end of its newest part, else its start.
@@ -175,6 +178,7 @@ impl Mark {
 struct State {
     tests: u32,
     stable_branch: String,
+    release_branches: Vec<BranchPattern>,
     observed: HistoryVersion,
     /// Whether tests are joined.
     has_joins: bool,
@@ -182,22 +186,24 @@ struct State {
 
 impl State {
     fn find(connection: &mut PgConnection, project: Uuid) -> Read<Option<Self>> {
-        let row: Option<(i32, String, HistoryVersion, bool)> = projects::table
+        let row: Option<(i32, String, Vec<String>, HistoryVersion, bool)> = projects::table
             .find(project)
             .select((
                 projects::tests,
                 projects::stable_branch,
+                projects::release_branches,
                 (projects::observed, projects::evaluated_at),
                 projects::joined_tests.is_not_null(),
             ))
             .first(connection)
             .optional()?;
-        let Some((tests, stable_branch, observed, has_joins)) = row else {
+        let Some((tests, stable_branch, release_branches, observed, has_joins)) = row else {
             return Ok(None);
         };
         Ok(Some(Self {
             tests: count(tests)?,
             stable_branch,
+            release_branches: branch_patterns(&release_branches)?,
             observed,
             has_joins,
         }))
@@ -238,10 +244,11 @@ impl State {
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
         let mut packs = SqlStatement::new(
-            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.revision, \
+         run.merge_base, run.suite, \
          run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
-         SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
+         SELECT id, branch, base_branch, coalesce(tested_revision, commit_sha) AS revision, merge_base, suite, complete, \
          coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
          FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
          LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
@@ -256,7 +263,7 @@ impl State {
         for row in packs.load_iter(connection)? {
             let row: Row = row?;
             let duration = row.duration_ms.and_then(|ms| u64::try_from(ms).ok());
-            match row.observations(self.tests, &mut texts) {
+            match row.observations(self, &mut texts) {
                 Ok(mut observed) => {
                     joins.apply(&mut observed);
                     each(observed, duration);
@@ -272,8 +279,8 @@ impl State {
 }
 
 impl Row {
-    fn observations(self, tests: u32, texts: &mut Texts) -> Result<RunObservations, StoreError> {
-        let pack = Pack::decode(&self.pack, tests)
+    fn observations(self, of: &State, texts: &mut Texts) -> Result<RunObservations, StoreError> {
+        let pack = Pack::decode(&self.pack, of.tests)
             .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
         let ending = ending(
             (self.complete, self.last_seen),
@@ -284,12 +291,34 @@ impl Row {
             id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
             number: self.number,
             started_at: self.started_at.0,
+            release_branch: release_branch_of(
+                &of.release_branches,
+                self.branch.as_deref(),
+                self.base_branch.as_deref(),
+            )
+            .map(|branch| texts.shared(branch)),
             branch: self.branch.map(|branch| texts.shared(&branch)),
             revision: self.revision.map(|revision| texts.shared(&revision)),
             variant: texts.shared(&self.suite.unwrap_or_default()),
+            merge_base: self.merge_base.map(|base| texts.shared(&base)),
         };
         Ok(pack.observed(run, ending))
     }
+}
+
+/// The release branch of a run with this branch and base.
+pub(crate) fn release_branch(
+    connection: &mut PgConnection,
+    project: Uuid,
+    (branch, base): (Option<&str>, Option<&str>),
+) -> Read<Option<Arc<str>>> {
+    let stored: Option<Vec<String>> = projects::table
+        .find(project)
+        .select(projects::release_branches)
+        .first(connection)
+        .optional()?;
+    let patterns = branch_patterns(&stored.unwrap_or_default())?;
+    Ok(release_branch_of(&patterns, branch, base).map(Into::into))
 }
 
 /// How a run ended, from its row.

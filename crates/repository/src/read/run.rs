@@ -29,6 +29,7 @@ pub(crate) struct StoredRun {
     pub(crate) branch: Option<String>,
     pub(crate) commit_sha: Option<String>,
     pub(crate) tested_revision: Option<String>,
+    pub(crate) base_branch: Option<String>,
     pub(crate) pull_request_number: Option<i64>,
     pub(crate) status: Option<String>,
     pub(crate) started_at: At,
@@ -106,6 +107,7 @@ impl StoredRun {
             branch: self.branch,
             commit_sha: self.commit_sha,
             tested_revision: self.tested_revision,
+            base_branch: self.base_branch,
             pull_request_number: self.pull_request_number,
         })
     }

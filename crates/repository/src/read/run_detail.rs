@@ -113,8 +113,8 @@ pub(crate) fn part(
     found.tests(connection, &results).map(Some)
 }
 
-/// Provider and page of the CI run, and the merge base.
-type Context = (Option<String>, Option<String>, Option<String>);
+/// Provider and page of the CI run.
+type Context = (Option<String>, Option<String>);
 
 /// A visible run with its parts, by shard and in order of arrival.
 pub(crate) struct FoundRun {
@@ -156,7 +156,7 @@ impl FoundRun {
             .order((parts::index.asc(), parts::number.asc()))
             .select((
                 StoredRun::as_select(),
-                (runs::ci_provider, runs::run_url, runs::merge_base),
+                (runs::ci_provider, runs::run_url),
                 PartSummary::as_select(),
             ))
             .load(connection)?;
@@ -271,10 +271,7 @@ pub(crate) fn failed_run(
     id: RunId,
 ) -> Read<Option<FailedRun>> {
     let Some(FoundRun {
-        run: stored,
-        parts,
-        context: (_, _, merge_base),
-        ..
+        run: stored, parts, ..
     }) = FoundRun::find(connection, project, id)?
     else {
         return Ok(None);
@@ -290,7 +287,6 @@ pub(crate) fn failed_run(
         shard_durations: part::shard_durations(&parts),
         branch: stored.branch,
         commit_sha: stored.commit_sha,
-        merge_base,
     }))
 }
 
@@ -330,7 +326,7 @@ fn detail_run(
     parts: &[PartSummary],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
-    let (ci_provider, run_url, _) = context;
+    let (ci_provider, run_url) = context;
     let received = part::shards(parts)?;
     let expected = stored.shards_expected.map(count).transpose()?;
     Ok(Run {

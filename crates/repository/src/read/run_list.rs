@@ -22,7 +22,7 @@ use crate::{
 
 /// The columns of [`StoredRun`], in its order.
 const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_sha, run.tested_revision, \
-    run.pull_request_number, run.status, run.started_at, run.finished_at, run.duration_ms, run.shards_received, \
+    run.base_branch, run.pull_request_number, run.status, run.started_at, run.finished_at, run.duration_ms, run.shards_received, \
     run.shards_expected, run.suite, run.pull_request_title, run.commit_message, run.author_name, run.run_url, \
     run.counts_in_verdicts, run.complete, run.total, run.passed, \
     run.failed, run.skipped, run.recovered";

@@ -31,6 +31,7 @@ use assay_domain::{
     recording::{
         Effect, ImportReceipt, PartStanding, Recording, ReplacedResults, RunContext, VerdictChanges,
     },
+    release_branch::{BranchPattern, release_branch_of},
     rules::RecordingRules,
     run::{Counts, Outcome},
     store::{DueJudgement, RecordError, Recorder, StoreError, StoredRecording},
@@ -52,7 +53,7 @@ pub(crate) use uncounted_run::uncounted_run;
 use crate::{
     Database,
     db::{
-        column::{At, optional_word},
+        column::{At, branch_patterns, optional_word},
         partition,
         pool::WorkError,
     },
@@ -217,6 +218,7 @@ impl Import<'_> {
     ) -> Work<Result<ReceiptAndJudgement, NoPartition>> {
         let LockedProject {
             stable_branch,
+            release_branches,
             mut numbers,
             mark,
             has_renames,
@@ -250,7 +252,10 @@ impl Import<'_> {
             let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything(), None));
             return Ok(Ok((imported, judgement)));
         }
-        self.check_rules(target.run.as_ref(), &stable_branch)?;
+        self.check_rules(
+            target.run.as_ref(),
+            (&stable_branch, &branch_patterns(&release_branches)?),
+        )?;
         target.check(self.recording)?;
         if let Err(missing) = self.hold_partitions(connection, &target)? {
             return Ok(Err(missing));
@@ -330,7 +335,11 @@ impl Import<'_> {
         Ok(Ok(()))
     }
 
-    fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
+    fn check_rules(
+        &self,
+        stored_run: Option<&KnownRun>,
+        (stable_branch, release_branches): (&str, &[BranchPattern]),
+    ) -> Work<()> {
         let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
         if let Some(stored_run) = stored_run {
@@ -338,6 +347,8 @@ impl Import<'_> {
                 .check_open(stored_run.number, stored_run.first_part_at(), now)
                 .map_err(refused)?;
         }
+        let own = self.recording.context.branch.as_deref();
+        let stable_branch = release_branch_of(release_branches, own, None).unwrap_or(stable_branch);
         self.rules
             .check(self.recording, stable_branch, now)
             .map_err(refused)

@@ -7,6 +7,7 @@ use assay_domain::{
     joins::Joins,
     project::Project,
     recording::{LeftOver, Recording},
+    release_branch::release_branch_of,
     rules::RecordingRules,
     run::RunState,
     store::{RecognisedOutcome, RecognisedReport},
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{
     db::{
-        column::{count, file_hash, short_hash, storable},
+        column::{branch_patterns, count, file_hash, short_hash, storable},
         pool::Read,
         schema::project,
     },
@@ -42,10 +43,16 @@ pub(crate) fn recognise(
 ) -> Read<RecognisedReport> {
     let target = Target::find(connection, of.id.0, recording, rules, now)?;
     let context = run::context(target.run.as_ref(), recording)?;
-    let newest: i32 = project::table
+    let (newest, patterns): (i32, Vec<String>) = project::table
         .find(of.id.0)
-        .select(project::runs)
+        .select((project::runs, project::release_branches))
         .first(connection)?;
+    let release_branch = release_branch_of(
+        &branch_patterns(&patterns)?,
+        context.branch.as_deref(),
+        context.base_branch.as_deref(),
+    )
+    .map(Into::into);
     let keys: Vec<TestKey> = recording
         .tests
         .iter()
@@ -80,6 +87,7 @@ pub(crate) fn recognise(
     let signatures = signature::numbers(known_signatures(connection, of.id.0, fingerprints)?)?;
     Ok(RecognisedReport {
         run: target.run.map(|run| (run.number, run.started_at.0)),
+        release_branch,
         context,
         next_run: newest.saturating_add(1),
         tests,

@@ -122,6 +122,7 @@ pub(super) struct Context {
     suite: Option<String>,
     run_url: Option<String>,
     merge_base: Option<String>,
+    base_branch: Option<String>,
 }
 
 impl Context {
@@ -139,6 +140,7 @@ impl Context {
             suite: text(&context.suite),
             run_url: text(&context.run_url),
             merge_base: text(&context.merge_base),
+            base_branch: text(&context.base_branch),
         }
     }
 
@@ -155,6 +157,7 @@ impl Context {
             suite: self.suite,
             run_url: self.run_url,
             merge_base: self.merge_base,
+            base_branch: self.base_branch,
         })
     }
 }

@@ -31,6 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 #[derive(Queryable)]
 pub(super) struct LockedProject {
     pub(super) stable_branch: String,
+    pub(super) release_branches: Vec<String>,
     pub(super) numbers: Numbers,
     pub(super) mark: Mark,
     /// Whether it has a renames file.
@@ -147,6 +148,7 @@ fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<Lo
         .for_no_key_update()
         .select((
             project::stable_branch,
+            project::release_branches,
             (
                 project::runs,
                 project::tests,

@@ -12,12 +12,16 @@ use diesel::prelude::*;
 use super::RunContents;
 use crate::{
     db::{column::At, pool::Read, schema::run},
-    read::{observation::ending, part},
+    read::{
+        observation::{ending, release_branch},
+        part,
+    },
 };
 
-/// Tested revision, suite, whether it is complete, end, status, number of failed tests.
+/// Tested revision; merge base and base branch; suite, whether it is complete, end, status, number of failed tests.
 type Facts = (
     Option<String>,
+    (Option<String>, Option<String>),
     Option<String>,
     bool,
     Option<At>,
@@ -35,6 +39,7 @@ pub(crate) fn uncounted_run(
         .find((project.id.0, failed.run_number))
         .select((
             run::tested_revision,
+            (run::merge_base, run::base_branch),
             run::suite,
             run::complete,
             run::finished_at,
@@ -43,7 +48,16 @@ pub(crate) fn uncounted_run(
         ))
         .first(connection)
         .optional()?;
-    let Some((tested_revision, suite, complete, finished_at, status, failed_tests)) = row else {
+    let Some((
+        tested_revision,
+        (merge_base, base_branch),
+        suite,
+        complete,
+        finished_at,
+        status,
+        failed_tests,
+    )) = row
+    else {
         return Ok(None);
     };
     let last_seen = finished_at.unwrap_or(At(failed.started_at));
@@ -54,9 +68,15 @@ pub(crate) fn uncounted_run(
         id: failed.id.to_string().into(),
         number: failed.run_number,
         started_at: failed.started_at,
+        release_branch: release_branch(
+            connection,
+            project.id.0,
+            (failed.branch.as_deref(), base_branch.as_deref()),
+        )?,
         branch: failed.branch.as_deref().map(Into::into),
         revision: revision.map(Into::into),
         variant: suite.unwrap_or_default().into(),
+        merge_base: merge_base.map(Into::into),
     };
     let ending = ending((complete, last_seen), status.as_deref(), failed_tests)?;
     Ok(Some(contents.pack().observed(run, ending)))

@@ -1,6 +1,7 @@
 //! Judges a project's history and stores the verdicts that changed.
 
 mod edges;
+mod fixes;
 mod flakes;
 mod last;
 mod rows;
@@ -16,7 +17,7 @@ use assay_domain::{
     recording::{VerdictChange, VerdictChanges},
     store::StoreError,
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Judge, VerdictStatus},
+    verdict::{ENGINE_WINDOW_DAYS, Judge, Signal, VerdictStatus},
 };
 use diesel::prelude::*;
 use uuid::Uuid;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 pub(crate) use edges::EdgeRecording;
 
 use edges::{JudgedEdges, JudgedTests};
+use fixes::DecidedFixes;
 use rows::{Changes, Rows};
 
 use crate::{
@@ -81,22 +83,28 @@ pub(crate) fn judge(
 }
 
 /// The engine's judgements of a state of a project, computed without the database and its locks.
-pub(crate) struct ProjectJudgement {
+pub(crate) struct ProjectJudgement<'a> {
+    judge: &'a dyn Judge,
     now: Timestamp,
     history: History,
     rows: Rows,
 }
 
-impl ProjectJudgement {
+impl<'a> ProjectJudgement<'a> {
     /// Judges a history as of `now`.
-    pub(crate) fn of(history: History, judge: &dyn Judge, now: Timestamp) -> Result<Self, StoreError> {
+    pub(crate) fn of(history: History, judge: &'a dyn Judge, now: Timestamp) -> Result<Self, StoreError> {
         let mut rows = Rows::default();
         let runs = history.runs.iter().map(|run| (&*run.run.id, run.run.number));
         let run_numbers = runs.collect();
         for judgement in judge.judge(&history, now) {
             rows.push(judgement, &history, &run_numbers)?;
         }
-        Ok(Self { now, history, rows })
+        Ok(Self {
+            judge,
+            now,
+            history,
+            rows,
+        })
     }
 
     /// Compares the judgements with the verdicts that are stored. Reads only.
@@ -107,6 +115,7 @@ impl ProjectJudgement {
         import_changes: &ImportChanges,
     ) -> Read<VerdictUpdate> {
         let Self {
+            judge,
             now,
             history,
             mut rows,
@@ -158,7 +167,13 @@ impl ProjectJudgement {
             imported: import_changes.run,
             health,
         };
-        let edges = JudgedEdges::of(connection, project, &history, now, &judged)?;
+        let by_calendar = |test| {
+            let verdict = rows.verdicts.get(&test);
+            verdict.is_some_and(|verdict| verdict.reason == Some(Signal::Calendar))
+        };
+        let imported = (&history, import_changes.run);
+        let mut edges = JudgedEdges::of(connection, project, &history, now, &judged)?;
+        edges.fixes = DecidedFixes::of(connection, project, imported, judge, &by_calendar, now)?;
         let stored_count = stored.verdicts.len();
         let mut changes = rows.changes(connection, project, stored)?;
         changes.verdicts += unknown.len();
@@ -209,9 +224,10 @@ impl VerdictUpdate {
         connection: &mut PgConnection,
         project: Uuid,
         edges: EdgeRecording,
-    ) -> QueryResult<()> {
+    ) -> Read<()> {
         self.changes.store(connection, project)?;
         self.edges.store(connection, project, self.now, edges)?;
+        self.edges.fixes.store(connection, project)?;
         diesel::update(projects::table.find(project))
             .set((
                 projects::evaluated_at.eq(At(self.now)),

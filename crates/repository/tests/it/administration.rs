@@ -78,6 +78,7 @@ fn a_project_is_found_by_its_own_organization_only() {
     let stranger = Caller {
         organization: other.id,
         plan: Plan::Pro,
+        only: None,
     };
     assert_eq!(
         world.store.project(&stranger, world.project.id, NOW).unwrap(),

@@ -501,7 +501,7 @@ fn exercise(world: &World) {
     };
     store.record_fix(project.id, &fix, rules, NOW).unwrap();
     assert!(
-        matches!(store.fixes(project, &x).unwrap(), assay_domain::test::TestLookup::Found(fixes) if fixes.len() == 1)
+        matches!(store.fixes(project, &x, &period(Days::Thirty)).unwrap(), assay_domain::test::TestLookup::Found(of_test) if of_test.fixes.len() == 1)
     );
     assert_eq!(store.decisions(project, imported.run_id).unwrap().len(), 1);
     store.uploads(project.id, 10).unwrap();

@@ -1,12 +1,18 @@
 //! Fixes of tests: what repetitions show, and claims.
 
 use assay_domain::{
-    fix::{FixError, MOST_FIXES, NewFix, StoredFix},
+    edge::EdgeSubject,
+    fix::{FixError, FixState, MOST_FIXES, NewFix, StoredFix, TestFixes},
     ingest::IngestKeys,
+    observation::History,
+    period::Days,
     recording::Recording,
     rules::RecordingRules,
-    store::{Recorder, Store},
+    settings::ChatEvent,
+    store::{Administration, Outbox, ProjectChange, Recorder, Store},
     test::TestLookup,
+    timestamp::Timestamp,
+    verdict::{Judge, Judgement},
 };
 
 use crate::fixture::*;
@@ -29,11 +35,71 @@ fn new_fix(test: &str, revision: &str) -> NewFix {
     }
 }
 
-fn fixes(world: &World, test: &str) -> Vec<StoredFix> {
-    match world.store.fixes(&world.project, &any_file(test)).unwrap() {
+fn test_fixes(world: &World, test: &str) -> TestFixes {
+    let period = period(Days::Thirty);
+    match world
+        .store
+        .fixes(&world.project, &any_file(test), &period)
+        .unwrap()
+    {
         TestLookup::Found(fixes) => fixes,
         other @ (TestLookup::Missing | TestLookup::Ambiguous(_)) => panic!("{other:?}"),
     }
+}
+
+fn fixes(world: &World, test: &str) -> Vec<StoredFix> {
+    let fixes = test_fixes(world, test).fixes.into_iter();
+    fixes.map(|(fix, _)| fix).collect()
+}
+
+/// What the page shows of the newest fix.
+fn shown(world: &World, test: &str) -> FixState {
+    let fixes = test_fixes(world, test).watched(false, |rate| CountingJudge.builds_needed(rate));
+    fixes[0].shown.state
+}
+
+/// The events about fixes that were told, each with the number of its run.
+fn told(world: &World) -> Vec<(ChatEvent, i32)> {
+    let edges = world.store.unsettled(world.project.id).unwrap().into_iter();
+    let of_fixes = edges.filter(|edge| matches!(edge.subject, EdgeSubject::Fix { .. }));
+    of_fixes
+        .map(|edge| (edge.event, edge.run.unwrap().number))
+        .collect()
+}
+
+/// A world with messages, where `pays` failed on the stable branch in its runs 1 and 2.
+fn flaky_world() -> World {
+    let world = World::new();
+    let change = ProjectChange {
+        chat: Some(Some(ChatEvent::ALL.to_vec())),
+        ..ProjectChange::default()
+    };
+    let id = world.project.id;
+    world.store.set_project(id, &change, &CountingJudge, NOW).unwrap();
+    for number in 1..3 {
+        import(&world, number, "b0ffee1", "fp", &CountingJudge);
+    }
+    world
+}
+
+/// Run `number` on the stable branch.
+fn import(world: &World, number: i64, commit: &str, outcome: &str, judge: &dyn Judge) {
+    let mut recording = report(&format!("run {number}"))
+        .at((100 - number) * MINUTE)
+        .test("pays", outcome);
+    recording.context.commit_sha = Some(commit.to_owned());
+    world
+        .store
+        .record(world.project.id, &recording, judge, NOW.plus_ms(number))
+        .unwrap();
+}
+
+fn claim_fix(world: &World, revision: &str) {
+    let fix = new_fix("pays", revision);
+    world
+        .store
+        .record_fix(world.project.id, &fix, ingest_key(false), NOW)
+        .unwrap();
 }
 
 fn with_message(name: &str, message: &str) -> Recording {
@@ -104,4 +170,85 @@ fn a_message_on_the_stable_branch_claims_a_fix_once() {
         .record_under(id, &of_branch, ingest_key(false), &CountingJudge, NOW)
         .unwrap();
     assert!(fixes(&world, "ships").is_empty());
+}
+
+#[test]
+fn a_fix_that_held_is_told_once_with_the_run_that_decided_it() {
+    let world = flaky_world();
+    claim_fix(&world, "c0ffee1");
+    assert_eq!(shown(&world, "pays"), FixState::Waiting);
+    for number in 3..5 {
+        import(&world, number, "c0ffee1", "p", &CountingJudge);
+    }
+    // Another branch shows nothing of a fix.
+    let of_branch = report("branch").branch("feature").test("pays", "p");
+    world.import(&of_branch);
+    assert_eq!(
+        (shown(&world, "pays"), told(&world)),
+        (FixState::Watching, vec![])
+    );
+    import(&world, 6, "d0ffee1", "p", &CountingJudge);
+    let held = [(ChatEvent::FixHeld, 6)];
+    assert_eq!(
+        (shown(&world, "pays"), told(&world)),
+        (FixState::Held, held.to_vec())
+    );
+    // A later failure is another flake. The test was called flaky before, so no edge repeats it.
+    let flaky = |world: &World| {
+        let edges = world.store.unsettled(world.project.id).unwrap();
+        let flaky = edges.iter().filter(|edge| edge.event == ChatEvent::TestFlaky);
+        flaky.count()
+    };
+    let before = flaky(&world);
+    import(&world, 7, "d0ffee1", "fp", &CountingJudge);
+    assert_eq!((told(&world), flaky(&world)), (held.to_vec(), before));
+    assert_eq!((before, shown(&world, "pays")), (1, FixState::Held));
+}
+
+#[test]
+fn a_fix_that_did_not_hold_is_told_by_the_next_judgement_if_the_first_one_was_killed() {
+    struct KilledJudge;
+    impl Judge for KilledJudge {
+        fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
+            panic!("killed while it judges")
+        }
+
+        fn builds_needed(&self, _: Option<f64>) -> u32 {
+            1
+        }
+    }
+    let world = flaky_world();
+    claim_fix(&world, "c0ffee1");
+    let killed = || import(&world, 3, "c0ffee1", "fp", &KilledJudge);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(killed)).is_err());
+    assert_eq!(told(&world), []);
+    for number in 4..7 {
+        import(&world, number, "c0ffee1", "p", &CountingJudge);
+    }
+    assert_eq!(told(&world), [(ChatEvent::FixDidNotHold, 3)]);
+    assert_eq!(shown(&world, "pays"), FixState::DidNotHold);
+    // The newest claim is the one that is told.
+    claim_fix(&world, "d0ffee1");
+    import(&world, 7, "d0ffee1", "fp", &CountingJudge);
+    assert_eq!(told(&world)[1..], [(ChatEvent::FixDidNotHold, 7)]);
+}
+
+#[test]
+fn a_judgement_without_messages_decides_a_fix_and_tells_nothing() {
+    let world = flaky_world();
+    claim_fix(&world, "c0ffee1");
+    let id = world.project.id;
+    let mut old = report("old").at(20 * MINUTE).test("pays", "fp");
+    old.context.commit_sha = Some("c0ffee1".to_owned());
+    let rules = RecordingRules::Unrestricted;
+    let stored = world.store.store_under(id, &old, rules, NOW).unwrap();
+    let mut due = stored.due.unwrap();
+    due.is_silent = true;
+    world.store.judge_after(&due, &CountingJudge).unwrap();
+    import(&world, 90, "c0ffee1", "fp", &CountingJudge);
+    assert_eq!(
+        (shown(&world, "pays"), told(&world)),
+        (FixState::DidNotHold, vec![])
+    );
+    assert!(test_fixes(&world, "pays").fixes[0].1.is_some());
 }

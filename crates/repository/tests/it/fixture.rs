@@ -63,6 +63,7 @@ impl World {
         let caller = Caller {
             organization: organization.id,
             plan,
+            only: None,
         };
         let project = create_project(&store, &caller, "web");
         Self {
@@ -381,6 +382,10 @@ impl Judge for CountingJudge {
             .filter(|test| history.runs.iter().any(|run| run.present.contains(*test)))
             .map(|test| judgement(history, &newest, test, now))
             .collect()
+    }
+
+    fn builds_needed(&self, _: Option<f64>) -> u32 {
+        3
     }
 }
 

@@ -130,6 +130,7 @@ fn a_moved_project_is_found_by_its_new_organization_with_its_keys() {
     let beta_caller = Caller {
         organization: beta.id,
         plan: Plan::Standard,
+        only: None,
     };
     let find = |caller| store.project(caller, world.project.id, NOW).unwrap();
     assert_eq!(find(&world.caller), None);

@@ -248,8 +248,8 @@ fn check_reads(world: &World, slack: f64) {
     check("verdict", world, &bound(2, 0, 6.0, 0.0), || {
         drop(store.verdict(project, &test).unwrap())
     });
-    check("fixes", world, &bound(3, 0, 6.0, 20.0), || {
-        drop(store.fixes(project, &test).unwrap())
+    check("fixes", world, &bound(5, 14, 6.0, 90.0), || {
+        drop(store.fixes(project, &test, &period(Days::Thirty)).unwrap())
     });
     check(
         "signature",

@@ -134,7 +134,10 @@ fn check(world: &World, events: &[Event]) {
         }
     }
     // The visible results are correct with and without pruning.
-    let caller = assay_domain::project::Caller { plan, ..world.caller };
+    let caller = assay_domain::project::Caller {
+        plan,
+        ..world.caller.clone()
+    };
     let project = world
         .store
         .project(&caller, world.project.id, now)

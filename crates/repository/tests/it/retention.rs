@@ -26,7 +26,10 @@ fn world() -> World {
 }
 
 fn on(world: &World, plan: Plan) -> Project {
-    let caller = assay_domain::project::Caller { plan, ..world.caller };
+    let caller = assay_domain::project::Caller {
+        plan,
+        ..world.caller.clone()
+    };
     world
         .store
         .project(&caller, world.project.id, NOW)

@@ -113,7 +113,7 @@ fn outside_of_the_period_the_figures_cover_everything() {
     );
     let short = assay_domain::project::Caller {
         plan: Plan::Standard,
-        ..world.caller
+        ..world.caller.clone()
     };
     let later = world
         .store

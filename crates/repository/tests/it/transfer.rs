@@ -10,8 +10,8 @@ use assay_domain::{
     plan::Plan,
     recording::Effect,
     store::{
-        Administration, ArchiveContents, ArchiveImportError, EndedSessions as _, ExportError,
-        ImportedOrganization, OrganizationTransfer, ReadKeys, Recorder, RowSink, RowSource,
+        Administration, ArchiveContents, ArchiveImportError, ExportError, ImportedOrganization,
+        OrganizationTransfer, ReadKeys, Recorder, RowSink, RowSource,
     },
 };
 use assay_repository::Database;

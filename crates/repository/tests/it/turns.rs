@@ -33,6 +33,10 @@ impl Judge for TallyingJudge {
         self.0.fetch_add(1, Ordering::Relaxed);
         CountingJudge.judge(history, now)
     }
+
+    fn builds_needed(&self, rate_before: Option<f64>) -> u32 {
+        CountingJudge.builds_needed(rate_before)
+    }
 }
 
 /// A judge that never returns, like a killed program.
@@ -41,6 +45,10 @@ struct PanickingJudge;
 impl Judge for PanickingJudge {
     fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
         panic!("killed while it judges")
+    }
+
+    fn builds_needed(&self, rate_before: Option<f64>) -> u32 {
+        CountingJudge.builds_needed(rate_before)
     }
 }
 
@@ -67,6 +75,10 @@ impl Judge for FrozenJudge {
             let _ = self.thawed.lock().unwrap().recv();
         }
         CountingJudge.judge(history, now)
+    }
+
+    fn builds_needed(&self, rate_before: Option<f64>) -> u32 {
+        CountingJudge.builds_needed(rate_before)
     }
 }
 

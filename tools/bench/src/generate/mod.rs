@@ -135,4 +135,8 @@ impl Judge for NoJudge {
     fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
         Vec::new()
     }
+
+    fn builds_needed(&self, _: Option<f64>) -> u32 {
+        u32::MAX
+    }
 }

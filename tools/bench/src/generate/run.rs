@@ -84,6 +84,7 @@ fn context(run: &RunPlan, salt: u64) -> RunContext {
         suite: None,
         run_url: None,
         merge_base: None,
+        base_branch: None,
     }
 }
 

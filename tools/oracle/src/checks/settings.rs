@@ -23,6 +23,7 @@ pub fn settings(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
             "project": {"id": project.id, "name": project.name},
             "settings": {
                 "stableBranch": project.stable,
+                "releaseBranches": [],
                 "retentionDays": checks.organization.plan.retention(),
                 "chat": {"configured": project.chat_events.is_some()},
                 "repohost": {"prCommentsEnabled": project.pr_comments.map_or(json!(BOOL), |on| json!(on))},

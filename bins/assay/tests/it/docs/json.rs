@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use assay_testkit::{Cli, TestDatabase};
+use assay_testkit::{Answer, Cli, Receiver, TestDatabase};
 
 use super::{folder, root};
 use crate::junit;
@@ -161,6 +161,14 @@ fn each_command_prints_the_documented_fields() {
     check("prune", &[]);
     check("rebuild", &[]);
     check("refingerprint", &[]);
+    let server = Receiver::new();
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let begun = r#"{"device_code": "d", "user_code": "u", "verification_uri": "https://login.example.org", "interval": 1,
+        "access_token": "svc_session_x", "expires_in": 60}"#;
+    server.answer(Answer::Status(200, begun.to_owned()));
+    check("login", &["--url", &url]);
+    server.answer(Answer::Status(204, String::new()));
+    check("logout", &["--url", &url]);
     check("completions", &["bash"]);
     check("man", &[]);
     check("man --output", &[&at("man1")]);

@@ -39,7 +39,9 @@ fn sentence_on(
                 started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
                 branch: branch.map(Into::into),
                 revision: Some(format!("{number:08}").into()),
+                release_branch: None,
                 variant: variant.into(),
+                merge_base: None,
             },
             present,
             skipped: Bitmap::default(),
@@ -142,7 +144,9 @@ fn judged_last(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts) 
             started_at,
             branch: Some((*branch).into()),
             revision: Some(format!("{number:08}").into()),
+            release_branch: None,
             variant: "".into(),
+            merge_base: None,
         });
         (0..100).for_each(|test| observed.present.insert(test));
         observed.failures = failed
@@ -197,6 +201,23 @@ fn a_stale_base_is_named_with_the_runs_that_broke_and_mended_it() {
          this branch probably began before"
     );
     assert!(sentence.contains(&rebase), "{sentence}");
+    // The merge base is known.
+    let (mut history, _) = judged_last(&runs, &ErrorTexts::new());
+    history.runs.last_mut().unwrap().run.merge_base = Some(format!("{broke:08}").into());
+    let last = history.runs.last().unwrap().run.clone();
+    let knowledge = Knowledge::AtTheTime;
+    let causes = Engine::default().causes_of_run(
+        &history,
+        &ErrorTexts::new(),
+        last.number,
+        knowledge,
+        last.started_at,
+    );
+    let certain = rebase.replace("this branch probably began", "this branch began");
+    assert_eq!(
+        explanation(&history, &causes[0], knowledge).to_lowercase(),
+        certain
+    );
     // A control: main is still red.
     runs.truncate(25);
     runs.push(("feature", 0..1, false));
@@ -299,7 +320,9 @@ fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
             started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
             branch: Some(branch.into()),
             revision: Some(revision.into()),
+            release_branch: None,
             variant: "".into(),
+            merge_base: None,
         })
     };
     let main = (1..=14).map(|number| run(number, "main", &format!("{number:08}"), 20, false));
@@ -344,6 +367,31 @@ fn a_new_test_that_fails_is_named_as_new_and_is_no_flake() {
             assert_eq!(gate::gate(&causes).action, action, "{runs:?}: {causes:?}");
             assert!(!sentence.contains("good code"), "{sentence}");
         }
+    }
+}
+
+#[test]
+fn an_unproven_test_of_a_young_project_is_not_excused() {
+    // The last run is that of a branch; the test of the failure ran in all others.
+    let failed = |runs: &[(&str, std::ops::Range<u32>, bool)]| {
+        let (history, cause) = judged_last(runs, &ErrorTexts::new());
+        let mut causes = vec![cause];
+        own_new_tests(&history, &mut causes);
+        (gate::cause(&causes[0]), gate::gate(&causes).action)
+    };
+    let first = ("one", 0..1, false);
+    assert_eq!(
+        failed(std::slice::from_ref(&first)),
+        (Cause::ThisChange, Action::Block)
+    );
+    let of_three = [first.clone(), ("two", 0..0, false), ("three", 0..1, false)];
+    assert_eq!(failed(&of_three), (Cause::Flake, Action::Rerun));
+    // Controls: it passed and failed in more runs, on other branches or on one that is not the stable one.
+    for other in ["two", "three"] {
+        let mut runs = vec![(other, 0..1, false)];
+        runs.extend(vec![(other, 0..0, false); 3]);
+        runs.extend([(other, 0..1, false), (other, 0..0, false), ("three", 0..1, false)]);
+        assert_eq!(failed(&runs), (Cause::Flake, Action::Pass), "{other}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! A judged failure for the tests of this crate, which change what they are about.
 
-use assay_domain::cause::Cause;
+use assay_domain::cause::{Action, Cause};
 
-use crate::gate::judged::JudgedFailure;
+use crate::gate::judged::{JudgedFailure, JudgedRun};
 
 /// A test of this name that failed by a flake.
 pub(crate) fn flake(name: &str) -> JudgedFailure {
@@ -22,5 +22,18 @@ pub(crate) fn flake(name: &str) -> JudgedFailure {
         same_error: 1,
         first_failed_at: None,
         fingerprint: Some("f1".to_owned()),
+    }
+}
+
+/// A run with these failures, of which it is open whether this change broke one.
+pub(crate) fn run(failures: Vec<JudgedFailure>) -> JudgedRun {
+    JudgedRun {
+        mine: 0.5,
+        action: Action::Rerun,
+        incomplete: None,
+        tests: 3,
+        total: failures.len(),
+        failures,
+        lacking: None,
     }
 }

@@ -143,6 +143,7 @@ impl<'a> Session<'a> {
     fn decision(&self) -> Decision {
         let mut decision = policy::decide(&self.reruns.judged(), self.rules);
         decision.reran = self.reruns.summary(self.budget.spent_s());
+        decision.reruns = Some(self.reruns.clone());
         decision
     }
 

@@ -1,7 +1,7 @@
 use assay_domain::cause::Action;
 
 use super::*;
-use crate::gate::judged::fixture::flake;
+use crate::gate::judged::fixture::{flake, run};
 
 fn failure(name: &str, mine: f64) -> JudgedFailure {
     JudgedFailure {
@@ -10,18 +10,6 @@ fn failure(name: &str, mine: f64) -> JudgedFailure {
         mine,
         explanation: "Passed in all 41 runs on main and failed on this revision".to_owned(),
         ..flake(name)
-    }
-}
-
-fn run(failures: Vec<JudgedFailure>) -> JudgedRun {
-    JudgedRun {
-        mine: 0.5,
-        action: Action::Rerun,
-        incomplete: None,
-        tests: 3,
-        total: failures.len(),
-        failures,
-        lacking: None,
     }
 }
 

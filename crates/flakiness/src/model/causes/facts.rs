@@ -71,6 +71,8 @@ pub struct CauseFacts {
     pub stable_since: Option<usize>,
     /// The first run of the stable chain that passed after that episode; none while it lasts.
     pub stable_mended: Option<usize>,
+    /// Whether the base of the branch is known, and in that episode.
+    pub stable_at_base: bool,
     /// Whether that episode began with the same error.
     pub stable_same_error: bool,
     /// The numbers of variants on which this revision of the branch failed, and on which it ran.
@@ -215,6 +217,8 @@ struct JudgedResult<'a, 'h> {
     variant: usize,
     /// Whether the calendar fails the test at this time.
     by_calendar: bool,
+    /// The revision of the stable branch at which its code left it.
+    base: Option<usize>,
     /// The text of a failure, if it has one.
     text: Option<u32>,
     /// The probability that a failure is a flake.
@@ -245,6 +249,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
                     entry,
                     variant: results.sequence.chains.get(result.chain)?.variant,
                     by_calendar: result.calendar > 0.0,
+                    base: result.base,
                     text: if failed {
                         texts.of(entry.source, test)
                     } else {
@@ -285,15 +290,25 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         episode.unwrap_or_default().to_vec()
     }
 
-    /// The latest final failures of a chain before a result, without any other result between.
-    fn latest_episode(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
+    /// The final failures of a stable chain before a result, without any other result between: those at the result's base if
+    /// that is known and failed, else the latest ones. And whether they are those at the base.
+    fn stable_episode(&self, index: usize, chain: usize) -> (Vec<&JudgedResult<'a, 'h>>, bool) {
         let before = self.before(index);
         let before: Vec<_> = before.filter(|other| other.chain == chain).collect();
-        let mut episodes = before
-            .chunk_by(|a, b| a.outcome.failed() == b.outcome.failed())
-            .rev();
-        let episode = episodes.find(|episode| episode.iter().all(|other| other.outcome.failed()));
-        episode.unwrap_or_default().to_vec()
+        let episodes = before.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
+        let mut failing = episodes.filter(|episode| episode.iter().all(|other| other.outcome.failed()));
+        let base = self.results.get(index).and_then(|result| result.base);
+        let of_base = before
+            .iter()
+            .rfind(|other| base == Some(other.entry.revision))
+            .map(|last| last.index);
+        let is_of_base = |episode: &&[&JudgedResult<'_, '_>]| {
+            of_base.is_some_and(|last| episode.iter().any(|other| other.index == last))
+        };
+        match failing.clone().find(is_of_base) {
+            Some(episode) => (episode.to_vec(), true),
+            None => (failing.next_back().unwrap_or_default().to_vec(), false),
+        }
     }
 
     /// The first result of a chain after an episode of it, before a result.
@@ -350,8 +365,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         }
         let begins = episode.first().map_or(index, |first| first.index);
         let before = match chain.base {
-            _ if chain.stable => self.latest_episode(begins, failure.chain),
-            Some(base) => self.latest_episode(index, base),
+            _ if chain.stable => self.stable_episode(begins, failure.chain).0,
+            Some(base) => self.stable_episode(index, base).0,
             None => Vec::new(),
         };
         let share = |episode: &[&JudgedResult<'_, '_>]| {
@@ -432,7 +447,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             .before(begins)
             .any(|other| other.chain == failure.chain && !other.outcome.failed());
         if let Some(base) = chain.base.filter(|_| !chain.stable) {
-            let episode = self.latest_episode(index, base);
+            let (episode, at_base) = self.stable_episode(index, base);
+            facts.stable_at_base = at_base;
             let text = failure.text;
             facts.stable_since = episode.first().map(|first| first.entry.source);
             facts.stable_same_error =

@@ -133,6 +133,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
             failed_before: false,
             calendar: 0.0,
             witnesses: 0,
+            base: None,
         });
     }
     let variants: BTreeSet<&str> = chains.iter().map(|(_, variant)| *variant).collect();

@@ -75,6 +75,8 @@ pub(crate) struct ResultFacts {
     pub(crate) calendar: f64,
     /// The number of other branches that met the same failure before.
     pub(crate) witnesses: u32,
+    /// The revision of the stable branch at which its code left it, if that is known.
+    pub(crate) base: Option<usize>,
 }
 
 /// The links of a result to earlier results. They are the same for every flake rate.
@@ -90,6 +92,8 @@ pub(crate) struct Link {
     pub(crate) in_same_crowd: Option<usize>,
     /// The time since the previous result of its chain; 0 if there is none.
     pub(crate) apart_ms: i64,
+    /// Whether the previous result of its chain has another base.
+    pub(crate) is_base_moved: bool,
     /// For a failure that begins on the stable branch: the failing streak of a branch that its revision may have merged.
     pub(crate) merged_streak: Option<u32>,
 }
@@ -177,6 +181,7 @@ pub(crate) fn links(sequence: &Sequence) -> Vec<Link> {
             is_first_on_stable: step == Step::First && chain.stable,
             in_same_crowd,
             apart_ms,
+            is_base_moved: before.is_none_or(|before| sequence.results[before].base != result.base),
             merged_streak,
         });
     }

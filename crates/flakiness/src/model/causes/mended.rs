@@ -1,5 +1,8 @@
 //! Breakages that a stable chain may have mended. A branch may begin before the fix, and a change may land them again.
-#![expect(clippy::indexing_slicing, reason = "every index runs over the grid")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "every index runs over the grid or the results"
+)]
 
 use std::array::from_fn;
 
@@ -9,7 +12,10 @@ use super::{
     links::ResultFacts,
     prediction::{Prediction, Shares, ZERO},
 };
-use crate::{config::MASS_FAILURE, model::PerRate};
+use crate::{
+    config::MASS_FAILURE,
+    model::{GRID, PerRate},
+};
 
 /// The probability that a new branch began before the newest run of the stable branch, and the days after which it falls to
 /// a third of that.
@@ -18,6 +24,32 @@ const STALE: (f64, f64) = (0.3, 1.0);
 /// mostly lands again. Of one failure alone it is too seldom known to be a breakage.
 const LANDS_AGAIN: f64 = 0.015;
 
+/// A result of a stable chain, as far as it changes what is known of the code before it.
+#[derive(Debug, Clone, Copy)]
+struct StableResult {
+    revision: usize,
+    in_mass_failure: bool,
+    /// P(broken) after it.
+    broken: PerRate,
+    keeps: PerRate,
+    breaks: PerRate,
+    /// Its likelihood if the code is good, in relation to its probability.
+    if_good: PerRate,
+    /// The same if the code is broken.
+    if_broken: PerRate,
+}
+
+impl StableResult {
+    /// P(the code was in some state before, and is good after this result), and that it is broken after it.
+    fn go_on(&self, k: usize, (good, broken): (f64, f64)) -> (f64, f64) {
+        let (keeps, breaks) = (self.keeps[k], self.breaks[k]);
+        (
+            ((1.0 - breaks) * good + (1.0 - keeps) * broken) * self.if_good[k],
+            (breaks * good + keeps * broken) * self.if_broken[k],
+        )
+    }
+}
+
 /// The newest failure of a stable chain with an error.
 #[derive(Debug, Clone, Copy)]
 struct PastFailure {
@@ -25,10 +57,8 @@ struct PastFailure {
     at: Timestamp,
     /// Whether the result before it failed, too.
     again: bool,
-    /// P(the code was broken at this failure and is good now).
-    mended: PerRate,
-    /// P(the code was broken at this failure and is broken now).
-    broken: PerRate,
+    /// P(the code was broken at this failure and is good now), and that it is broken now.
+    mended_or_not: [(f64, f64); GRID],
 }
 
 /// What branches may have from a stable chain.
@@ -40,6 +70,7 @@ pub(crate) struct StableCode {
     failed: bool,
     /// The newest failure with each error. Those in mass failures count against no test.
     failures: Vec<PastFailure>,
+    results: Vec<StableResult>,
 }
 
 impl StableCode {
@@ -48,6 +79,7 @@ impl StableCode {
         broken: ZERO,
         failed: false,
         failures: Vec::new(),
+        results: Vec::new(),
     };
 
     /// Adds the next result of the chain. `after` is the state after it, and `relative` has its likelihood if the code is
@@ -59,20 +91,23 @@ impl StableCode {
         relative: &(PerRate, PerRate),
         after: &Shares,
     ) {
-        let (good, broken) = relative;
+        let here = StableResult {
+            revision: result.revision,
+            in_mass_failure: result.beta >= MASS_FAILURE,
+            broken: after.broken(),
+            keeps: predicted.keeps,
+            breaks: from_fn(|k| predicted.breaks[k] + predicted.begins[k]),
+            if_good: relative.0,
+            if_broken: relative.1,
+        };
         for past in &mut self.failures {
-            for k in 0..good.len() {
-                let (was_good, was_broken) = (past.mended[k], past.broken[k]);
-                let keeps = predicted.keeps[k];
-                let breaks = predicted.breaks[k] + predicted.begins[k];
-                past.mended[k] = ((1.0 - breaks) * was_good + (1.0 - keeps) * was_broken) * good[k];
-                past.broken[k] = (breaks * was_good + keeps * was_broken) * broken[k];
-            }
+            past.mended_or_not = from_fn(|k| here.go_on(k, past.mended_or_not[k]));
         }
-        if result.beta >= MASS_FAILURE {
+        self.results.push(here);
+        if here.in_mass_failure {
             return;
         }
-        self.broken = after.broken();
+        self.broken = here.broken;
         let again = std::mem::replace(&mut self.failed, result.outcome.failed());
         if self.failed {
             self.failures.retain(|past| past.text != result.text);
@@ -80,8 +115,7 @@ impl StableCode {
                 text: result.text,
                 at: result.started_at,
                 again,
-                mended: ZERO,
-                broken: after.lasting(),
+                mended_or_not: after.lasting().map(|broken| (0.0, broken)),
             });
         }
     }
@@ -94,6 +128,30 @@ impl StableCode {
         } else {
             self.broken
         }
+    }
+
+    /// The probability that the chain was broken at the base of this result, by all its results so far; `None` if it has no
+    /// result there.
+    pub(crate) fn broken_at_base(&self, result: &ResultFacts) -> Option<PerRate> {
+        let base = result.base?;
+        let (until, after) = self
+            .results
+            .split_at(self.results.partition_point(|other| other.revision <= base));
+        until.last().filter(|last| last.revision == base)?;
+        let counts = |other: &StableResult| result.beta > 0.0 || !other.in_mass_failure;
+        let Some(from) = until.iter().rposition(counts) else {
+            return Some(ZERO);
+        };
+        let broken = until[from].broken;
+        let later = || until[from + 1..].iter().chain(after);
+        Some(from_fn(|k| {
+            let sum = |then: (f64, f64)| {
+                let (good, broken) = later().fold(then, |state, later| later.go_on(k, state));
+                good + broken
+            };
+            let (was_broken, was_good) = (sum((0.0, broken[k])), sum((1.0 - broken[k], 0.0)));
+            was_broken / (was_broken + was_good)
+        }))
     }
 
     /// The probability that a branch that begins with this result has a breakage from its base that the chain has mended.
@@ -114,7 +172,7 @@ impl StableCode {
         let agrees = |past: &&PastFailure| result.text.zip(past.text).is_none_or(|(one, other)| one == other);
         self.failures.iter().filter(agrees).fold(ZERO, |most, past| {
             let weight = weight(past);
-            from_fn(|k| most[k].max(weight * past.mended[k]))
+            from_fn(|k| most[k].max(weight * past.mended_or_not[k].0))
         })
     }
 }

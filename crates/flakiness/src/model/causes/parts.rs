@@ -203,6 +203,8 @@ struct ForwardStep {
     breaks: PerRate,
     /// P(an outage begins) before the result, if the code is good.
     begins: PerRate,
+    keeps_before: PerRate,
+    breaks_before: PerRate,
     /// The faults before the result if its sibling has none that it shares; none without a sibling or new code.
     apart: Faults,
 }
@@ -232,6 +234,8 @@ impl Forward {
                 keeps,
                 breaks,
                 begins,
+                keeps_before,
+                breaks_before,
             } = predicted;
             let mut relative = (ZERO, ZERO);
             let backgrounds = match link.in_same_crowd.zip(shared) {
@@ -286,6 +290,8 @@ impl Forward {
                 keeps,
                 breaks,
                 begins,
+                keeps_before,
+                breaks_before,
                 apart,
             });
         }
@@ -401,12 +407,13 @@ impl OfSibling {
     }
 }
 
-/// The probability of a chain's later results if the code is good, if it is broken, and in an outage. The three may have any
-/// common factor.
+/// The probability of a chain's later results if the code is good, if it is broken, if it was so before the branch, and in an
+/// outage. The four may have any common factor.
 #[derive(Debug, Clone, Copy)]
 struct Later {
     good: PerRate,
     broken: PerRate,
+    before: PerRate,
     outage: PerRate,
 }
 
@@ -414,6 +421,7 @@ impl Later {
     const NONE: Self = Self {
         good: [1.0; GRID],
         broken: [1.0; GRID],
+        before: [1.0; GRID],
         outage: [1.0; GRID],
     };
 
@@ -422,13 +430,19 @@ impl Later {
         for k in 0..GRID {
             let good = step.likelihood.good[k] * self.good[k];
             let broken = step.likelihood.broken * self.broken[k];
+            let before = step.likelihood.broken * self.before[k];
             let outage = step.likelihood.broken * self.outage[k];
-            let (breaks, begins) = (step.breaks[k], step.begins[k]);
-            let was_good = (1.0 - breaks - begins) * good + breaks * broken + begins * outage;
+            let (breaks, begins, takes_over) = (step.breaks[k], step.begins[k], step.breaks_before[k]);
+            let was_good = (1.0 - breaks - begins) * good
+                + (breaks - takes_over) * broken
+                + takes_over * before
+                + begins * outage;
             let was_broken = (1.0 - step.keeps[k]) * good + step.keeps[k] * broken;
+            let was_before = (1.0 - step.keeps_before[k]) * good + step.keeps_before[k] * before;
             let total = was_good + was_broken;
             self.good[k] = was_good / total;
             self.broken[k] = was_broken / total;
+            self.before[k] = was_before / total;
             self.outage[k] = ((1.0 - OUTAGE_LASTS) * good + OUTAGE_LASTS * outage) / total;
         }
     }
@@ -485,7 +499,7 @@ fn mixed(
         let outage =
             shares.outage[k] * of_sibling.outage[k] + shares.outage_before[k] * of_sibling.outage_before[k];
         parts[DRIFT] = shares.drift[k] * later.broken[k] + outage * later.outage[k];
-        parts[BEFORE] = shares.before[k] * later.broken[k] * of_sibling.before[k];
+        parts[BEFORE] = shares.before[k] * later.before[k] * of_sibling.before[k];
         parts[EARLIER] = shares.earlier[k] * later.broken[k];
         parts[THIS] = shares.this[k] * later.broken[k] * of_sibling.this[k];
         let total: f64 = parts.iter().sum();

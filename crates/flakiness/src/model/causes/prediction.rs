@@ -97,6 +97,7 @@ impl Faults {
 }
 
 pub(crate) const ZERO: PerRate = [0.0; GRID];
+const ONE: PerRate = [1.0; GRID];
 
 /// The state of a chain before its next result.
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +109,10 @@ pub(crate) struct Prediction {
     pub(crate) breaks: PerRate,
     /// P(an outage begins) of good code.
     pub(crate) begins: PerRate,
+    /// P(still broken) of code that was broken before the branch.
+    pub(crate) keeps_before: PerRate,
+    /// The part of `breaks` that the branch takes over from the stable branch.
+    pub(crate) breaks_before: PerRate,
 }
 
 /// The faults of the sibling of a result on new code that the result has, too, with [`SIBLING`]: those that began with this
@@ -144,14 +149,23 @@ pub(crate) fn predict(
         );
     }
     let of_stable = chain.base.filter(|_| !chain.stable);
-    let m = of_stable.map_or(ZERO, |base| {
+    let at_base = of_stable.and_then(|base| stable[base].broken_at_base(result));
+    let in_base = at_base.or_else(|| {
+        let base = of_stable?;
         let now = stable[base].broken_for(result, &states[base]);
         let stale = match link.step {
             Step::First => stable[base].in_stale_base(result),
             Step::SameRevision | Step::NewRevision => ZERO,
         };
-        from_fn(|k| INHERITED * (now[k] + stale[k]))
+        Some(from_fn(|k| now[k] + stale[k]))
     });
+    let m = in_base.map_or(ZERO, |broken| broken.map(|broken| INHERITED * broken));
+    // A known base tells whether new code has another one than the code before.
+    let base = match at_base {
+        Some(broken) if link.is_base_moved => (broken, 1.0),
+        Some(_) => (ONE, 0.0),
+        None => (ONE, CAUGHT),
+    };
     let (stable_breaks, stable_mends) = result.stable_rates;
     let usual = match (link.step, chain.stable) {
         (Step::First, true) => FIRST_STABLE,
@@ -195,7 +209,7 @@ pub(crate) fn predict(
         (Step::First, true) => first_on_stable(faults),
         (Step::First, false) => first(&m, &faults.broken, crowd, drift),
         (_, true) => new_on_stable(now, faults, stable_mends, crowd),
-        (_, false) => new_revision(now, &m, &faults.broken, crowd, drift),
+        (_, false) => new_revision(now, (&m, &base), &faults.broken, crowd, drift),
     };
     let faults_of = |predicted: &Prediction| Faults {
         broken: predicted.shares.lasting(),
@@ -237,6 +251,8 @@ fn first_on_stable(faults: &Faults) -> Prediction {
         keeps: broken,
         breaks: broken,
         begins: ZERO,
+        keeps_before: broken,
+        breaks_before: ZERO,
     }
 }
 
@@ -260,6 +276,8 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
         keeps: broken,
         breaks: broken,
         begins: ZERO,
+        keeps_before: broken,
+        breaks_before: ZERO,
     }
 }
 
@@ -285,6 +303,8 @@ fn rerun(now: &Shares, breaks: f64, has_witness: bool) -> Prediction {
         keeps: [keeps; GRID],
         breaks: [breaks; GRID],
         begins: ZERO,
+        keeps_before: [keeps; GRID],
+        breaks_before: ZERO,
     }
 }
 
@@ -299,6 +319,8 @@ fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Predi
             h + (1.0 - h - outage) * crowd
         }),
         begins: faults.outage,
+        keeps_before: [keeps; GRID],
+        breaks_before: ZERO,
     };
     for (k, outage) in now.any_outage().into_iter().enumerate() {
         let (breaks, begins) = (predicted.breaks[k], predicted.begins[k]);
@@ -316,30 +338,44 @@ fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Predi
 }
 
 /// The state before the first result of a new revision of another branch.
-fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
+///
+/// `base` has P(the new base is broken), and P(the new code has another base).
+fn new_revision(
+    now: &Shares,
+    (m, base): (&PerRate, &(PerRate, f64)),
+    h: &PerRate,
+    crowd: f64,
+    drift: f64,
+) -> Prediction {
     let mut predicted = Prediction {
         shares: Shares::NONE,
         keeps: ZERO,
         breaks: ZERO,
         begins: ZERO,
+        keeps_before: ZERO,
+        breaks_before: ZERO,
     };
     for k in 0..GRID {
         let keeps = 1.0 - BRANCHES_MEND * (1.0 - m[k]);
-        let caught = CAUGHT * m[k];
+        let caught = base.1 * m[k];
+        let kept_before = keeps * base.0[k];
         let own = h[k] * (1.0 - caught);
         let own = own + (1.0 - own - caught) * crowd;
         let drift = (1.0 - own - caught) * drift;
         let breaks = own + caught + drift;
         let good = now.good[k];
         let code = now.this[k] + now.earlier[k];
-        let broken = code + now.before[k] + now.drift[k];
-        predicted.shares.good[k] = (1.0 - breaks) * good + (1.0 - keeps) * broken;
+        predicted.shares.good[k] = (1.0 - breaks) * good
+            + (1.0 - keeps) * (code + now.drift[k])
+            + (1.0 - kept_before) * now.before[k];
         predicted.shares.this[k] = good * own;
         predicted.shares.earlier[k] = keeps * code;
-        predicted.shares.before[k] = keeps * now.before[k] + good * caught;
+        predicted.shares.before[k] = kept_before * now.before[k] + good * caught;
         predicted.shares.drift[k] = keeps * now.drift[k] + good * drift;
         predicted.keeps[k] = keeps;
         predicted.breaks[k] = breaks;
+        predicted.keeps_before[k] = kept_before;
+        predicted.breaks_before[k] = caught;
     }
     predicted
 }

@@ -1,8 +1,11 @@
 //! The results of one test in the order of the causes: by revision, then time, so that variants lie side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use assay_domain::test::TestOrdinal;
+use assay_domain::{
+    revision::{is_commit, is_same_revision},
+    test::TestOrdinal,
+};
 
 use super::{
     links::{ChainFacts, ResultFacts, Sequence},
@@ -32,7 +35,7 @@ impl TestResults {
         timeline: &Timeline<'_>,
         order: &[usize],
         background: &Background,
-        odds: &[f64],
+        (odds, bases): (&[f64], &[Option<usize>]),
         texts: &ErrorTexts,
         test: TestOrdinal,
     ) -> Self {
@@ -106,6 +109,7 @@ impl TestResults {
             failed_before: failed_before(entry),
             calendar: rate_at(entry),
             witnesses: witnesses.branches,
+            base: bases.get(*position).copied().flatten(),
         });
         let results = results.collect();
         let positions = of_test.iter().map(|(position, _)| *position).collect();
@@ -131,6 +135,34 @@ pub(crate) fn order(timeline: &Timeline<'_>) -> Vec<usize> {
         (entry.revision, run.started_at, run.number, *position)
     });
     entries.into_iter().map(|(position, _)| position).collect()
+}
+
+/// The revision of the stable branch at which the code of each position left it, if that is known and ran there.
+pub(crate) fn bases(timeline: &Timeline<'_>) -> Vec<Option<usize>> {
+    let is_stable = |entry: &Entry<'_>| timeline.chains.get(entry.chain).is_some_and(|chain| chain.stable);
+    let on_stable = timeline.entries.iter().filter(|entry| is_stable(entry));
+    let revisions: BTreeMap<&str, usize> = on_stable
+        .filter_map(|entry| Some((entry.observed.run.revision.as_deref()?, entry.revision)))
+        .collect();
+    let find = |base: &str| {
+        let mut same = revisions
+            .iter()
+            .filter(|(revision, _)| is_commit(revision) && is_same_revision(revision, base));
+        let found = revisions.get(base).or_else(|| same.next().map(|(_, rank)| rank));
+        found.copied()
+    };
+    let mut known: HashMap<&str, Option<usize>> = HashMap::new();
+    let entries = timeline.entries.iter();
+    let bases = entries.map(|entry| {
+        let base = entry
+            .observed
+            .run
+            .merge_base
+            .as_deref()
+            .filter(|_| !is_stable(entry))?;
+        *known.entry(base).or_insert_with(|| find(base))
+    });
+    bases.collect()
 }
 
 fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {

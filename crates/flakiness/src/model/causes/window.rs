@@ -195,6 +195,8 @@ struct WindowModel<'h> {
     order: Vec<usize>,
     background: Background,
     odds: Vec<f64>,
+    /// By position.
+    bases: Vec<Option<usize>>,
     texts: &'h ErrorTexts,
     window_texts: WindowTexts,
 }
@@ -211,6 +213,7 @@ impl<'h> WindowModel<'h> {
         Self {
             window_texts: texts.counts(is_in_window),
             order: sequence::order(&timeline),
+            bases: sequence::bases(&timeline),
             timeline,
             background,
             odds,
@@ -267,7 +270,7 @@ impl<'h> WindowModel<'h> {
             &self.timeline,
             &self.order,
             &self.background,
-            &self.odds,
+            (&self.odds, &self.bases),
             self.texts,
             test,
         );

@@ -4,6 +4,8 @@
 //! code seldom passes. A failure of a test that runs alone says more than one beside the tests of its file, because most
 //! flakes do not occur alone.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{BROKEN_PASSES, RETRY_FAILS};
 
 /// The share of breakages that a test shows only beside the other tests of its file, because the change spoils what
@@ -39,7 +41,8 @@ pub enum RerunKind {
 }
 
 /// The tests that share a process with a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProcessOf {
     /// Each test has its own process.
     Test,
@@ -50,7 +53,8 @@ pub enum ProcessOf {
 }
 
 /// The results of a test in reruns of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Results {
     /// How often it passed.
     pub passed: u32,
@@ -68,7 +72,8 @@ impl Results {
 }
 
 /// The results of a test in all its reruns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RerunResults {
     /// Alone.
     pub alone: Results,
@@ -114,7 +119,8 @@ impl RerunResults {
 }
 
 /// A failed test that may run again.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Suspect {
     /// P(this change broke it), from 0 to 1, before its reruns.
     pub mine: f64,

@@ -10,6 +10,8 @@ struct Step {
     brk: f64,
     /// P(an outage begins).
     begins: f64,
+    /// P(still broken) of what was broken before the branch, and P(the branch takes a breakage over).
+    before: (f64, f64),
     /// P(broken) and P(outage) if the sibling has no fault that this result shares.
     apart: (f64, f64),
     sibling: Option<usize>,
@@ -26,6 +28,19 @@ struct Past {
     /// P(broken at this failure, and good now), and P(broken then and now).
     mended: f64,
     broken: f64,
+}
+
+/// A result of a stable chain.
+struct OnStable<'r> {
+    revision: &'r String,
+    is_mass: bool,
+    /// P(broken) after it.
+    broken: f64,
+    keep: f64,
+    brk: f64,
+    /// The likelihoods of good and of broken code, divided by the probability.
+    good_by: f64,
+    broken_by: f64,
 }
 
 /// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
@@ -48,6 +63,7 @@ pub(super) fn one_rate(
     // The failures of each stable chain; P(broken) after its newest result outside of mass failures, and whether that failed.
     let mut past: BTreeMap<crate::reference::Chain, Vec<Past>> = BTreeMap::new();
     let mut calm: BTreeMap<crate::reference::Chain, (f64, bool)> = BTreeMap::new();
+    let mut on_stable: BTreeMap<crate::reference::Chain, Vec<OnStable<'_>>> = BTreeMap::new();
     let mut log = 0.0;
     // Flake, crowd, drift, before, earlier, this, outage of this revision, outage of an earlier one.
     let mut parts: Vec<[f64; 8]> = Vec::new();
@@ -88,7 +104,28 @@ pub(super) fn one_rate(
         } else {
             0.0
         };
+        // P(broken at the merge base), by what the stable branch did until now.
+        let at_base = here.base.and_then(|revision| {
+            let chain = on_stable.get(&of_main)?;
+            let last = chain.iter().rposition(|other| other.revision == revision)?;
+            let from = chain[..=last]
+                .iter()
+                .rposition(|other| here.row.beta_of(here.test) > 0.0 || !other.is_mass);
+            let Some(from) = from else { return Some(0.0) };
+            let b = chain[from].broken;
+            let [was_broken, was_good] = [(0.0, b), (1.0 - b, 0.0)].map(|(mut good, mut broken)| {
+                for later in &chain[from + 1..] {
+                    (good, broken) = (
+                        ((1.0 - later.brk) * good + (1.0 - later.keep) * broken) * later.good_by,
+                        (later.brk * good + later.keep * broken) * later.broken_by,
+                    );
+                }
+                good + broken
+            });
+            Some(was_broken / (was_broken + was_good))
+        });
         let m = match base {
+            Some(_) if !stable && at_base.is_some() => 0.7 * at_base.unwrap(),
             Some(base) if !stable => {
                 let now = if here.row.beta_of(here.test) > 0.0 {
                     base.iter().take(6).sum::<f64>()
@@ -211,11 +248,10 @@ pub(super) fn one_rate(
             .get(&chain)
             .copied()
             .unwrap_or([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
-        let was_broken = n + e + i + r;
         // This, earlier, before, drift, the two outages; P(still broken); P(broken now) and P(an outage begins) of good code.
-        let predict = |(h, begins): (f64, f64)| -> ([f64; 6], f64, f64, f64) {
+        let predict = |(h, begins): (f64, f64)| -> ([f64; 6], f64, f64, f64, (f64, f64)) {
             match last_here {
-                None if stable => ([0.0, 0.0, h, 0.0, 0.0, begins], 1.0, h + begins, 0.0),
+                None if stable => ([0.0, 0.0, h, 0.0, 0.0, begins], 1.0, h + begins, 0.0, (1.0, 0.0)),
                 None => {
                     let mut n = if sibling.is_some() {
                         h
@@ -224,7 +260,8 @@ pub(super) fn one_rate(
                     } * (1.0 - m);
                     n += (1.0 - n - m) * x;
                     let drift = (1.0 - n - m) * d;
-                    ([n, 0.0, m, drift, 0.0, 0.0], n + m + drift, n + m + drift, 0.0)
+                    let all = n + m + drift;
+                    ([n, 0.0, m, drift, 0.0, 0.0], all, all, 0.0, (1.0, 0.0))
                 }
                 Some(last) if last.row.revision == here.row.revision => {
                     let breaks = drifts;
@@ -236,16 +273,22 @@ pub(super) fn one_rate(
                     let this = 0.998 * n + breaks * own * good;
                     let drift = 0.998 * r + breaks * (1.0 - own) * good;
                     let next = [this, 0.998 * e, 0.998 * i, drift, 0.3 * o, 0.3 * q];
-                    (next, 0.998, breaks, 0.0)
+                    (next, 0.998, breaks, 0.0, (0.998, 0.0))
                 }
-                Some(_) => {
+                Some(last) => {
                     let k = if stable {
                         1.0 - stable_mends
                     } else {
                         1.0 - 0.2 * (1.0 - m)
                     };
-                    let caught = if stable { 0.0 } else { 0.3 * m };
-                    let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
+                    // What the stable branch broke is taken over, and stays, with the merge base.
+                    let (caught, stays) = match at_base {
+                        _ if stable => (0.0, 1.0),
+                        None => (0.3 * m, 1.0),
+                        Some(_) if last.base == here.base => (0.0, 1.0),
+                        Some(broken) => (m, broken),
+                    };
+                    let mut own = h * (1.0 - caught);
                     let begins = if stable { begins } else { 0.0 };
                     own += (1.0 - own - begins - caught) * x;
                     let d = if stable { 0.0 } else { d };
@@ -253,21 +296,21 @@ pub(super) fn one_rate(
                     let (e, i) = if stable {
                         (0.0, k * (i + n + e))
                     } else {
-                        (k * (e + n), k * i + good * caught)
+                        (k * (e + n), k * stays * i + good * caught)
                     };
                     let r = k * r + good * drift;
                     let next = [good * own, e, i, r, good * begins, 0.3 * (o + q)];
-                    (next, k, own + caught + drift, begins)
+                    (next, k, own + caught + drift, begins, (k * stays, caught))
                 }
             }
         };
-        let (next, keep, brk, begins) = predict(faults);
+        let (next, keep, brk, begins, of_before) = predict(faults);
         let [apart @ .., apart_outage, apart_before] = predict(faults_apart).0;
         let apart = (apart.iter().sum(), apart_outage + apart_before);
         let b: f64 = next.iter().sum();
         let still_good = good * (1.0 - brk - begins)
             + if last_here.is_some() {
-                was_broken * (1.0 - keep) + 0.7 * (o + q)
+                (n + e + r) * (1.0 - keep) + i * (1.0 - of_before.0) + 0.7 * (o + q)
             } else {
                 0.0
             };
@@ -289,6 +332,7 @@ pub(super) fn one_rate(
             keep,
             brk,
             begins,
+            before: of_before,
             apart,
             sibling,
             in_same_crowd: in_same_crowd.is_some(),
@@ -300,6 +344,15 @@ pub(super) fn one_rate(
                 past.mended = ((1.0 - brk - begins) * was_good + (1.0 - keep) * was_broken) * lg / z;
                 past.broken = ((brk + begins) * was_good + keep * was_broken) * lb / z;
             }
+            on_stable.entry(chain.clone()).or_default().push(OnStable {
+                revision: &here.row.revision,
+                is_mass,
+                broken: n + e + i + r + o + q,
+                keep,
+                brk: brk + begins,
+                good_by: lg / z,
+                broken_by: lb / z,
+            });
             let again = calm.get(&chain).is_some_and(|(_, failed)| *failed);
             if !is_mass {
                 calm.insert(chain.clone(), (n + e + i + r + o + q, failed(here)));
@@ -318,15 +371,15 @@ pub(super) fn one_rate(
         }
         shares.insert(chain, [n, e, i, r, o, q, g]);
     }
-    // The probability of the later results if the code is good, broken, and in an outage.
-    let mut message: BTreeMap<(String, Option<String>), (f64, f64, f64)> = BTreeMap::new();
+    // The probability of the later results if the code is good, broken, in an outage, and broken before the branch.
+    let mut message: BTreeMap<crate::reference::Chain, (f64, f64, f64, f64)> = BTreeMap::new();
     // The factors of the later variants for the parts.
     let mut extra = vec![[1.0; 8]; results.len()];
     for index in (0..results.len()).rev() {
         let here = &results[index];
         let chain = (here.variant.clone(), here.branch.clone());
-        let (gg, gb, go) = message.get(&chain).copied().unwrap_or((1.0, 1.0, 1.0));
-        let factors = [gg, gg, gb, gb, gb, gb, go, go];
+        let (gg, gb, go, gi) = message.get(&chain).copied().unwrap_or((1.0, 1.0, 1.0, 1.0));
+        let factors = [gg, gg, gb, gi, gb, gb, go, go];
         let products: Vec<f64> = (0..8)
             .map(|p| parts[index][p] * factors[p] * extra[index][p])
             .collect();
@@ -334,6 +387,7 @@ pub(super) fn one_rate(
         parts[index] = std::array::from_fn(|p| products[p] / total);
         let step = &steps[index];
         let (g, b, o) = (step.good * gg, step.broken * gb, step.broken * go);
+        let i = step.broken * gi;
         if let Some(sibling) = step.sibling {
             let next = extra[index];
             let beside_good = |background: f64| {
@@ -375,11 +429,14 @@ pub(super) fn one_rate(
             ];
         }
         let (keep, brk, begins) = (step.keep, step.brk, step.begins);
-        let was_good = (1.0 - brk - begins) * g + brk * b + begins * o;
+        let (keep_before, caught) = step.before;
+        let was_good = (1.0 - brk - begins) * g + (brk - caught) * b + caught * i + begins * o;
+        let was_before = (1.0 - keep_before) * g + keep_before * i;
         let was_broken = (1.0 - keep) * g + keep * b;
         let was_outage = 0.7 * g + 0.3 * o;
         let total = was_good + was_broken;
-        message.insert(chain, (was_good / total, was_broken / total, was_outage / total));
+        let of_all = [was_good, was_broken, was_outage, was_before].map(|of| of / total);
+        message.insert(chain, of_all.into());
     }
     let six = |[flake, crowd, drift, before, earlier, this, outage, outage_before]: [f64; 8]| {
         [

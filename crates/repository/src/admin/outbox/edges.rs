@@ -143,13 +143,14 @@ impl Row {
                 from,
                 to,
             },
+            (Some(test), None, None, _) => EdgeSubject::Fix { test: count(test)? },
             (None, _, _, Some(signature)) => EdgeSubject::Error { signature },
             (None, _, _, None) => match self.flaky_tests {
                 Some(flaky) => EdgeSubject::Budget { flaky },
                 None => EdgeSubject::Suite,
             },
-            (Some(_), None, _, _) | (Some(_), _, None, _) => {
-                return Err(corrupt("edge", "a test without its verdicts"));
+            (Some(_), None, Some(_), _) | (Some(_), Some(_), None, _) => {
+                return Err(corrupt("edge", "a test with one verdict of two"));
             }
         };
         let settled = self.settled.zip(self.settled_at);

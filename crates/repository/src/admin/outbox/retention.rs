@@ -73,12 +73,18 @@ pub(super) fn forget(connection: &mut PgConnection, project: Uuid, now: Timestam
     })
 }
 
-/// Deletes the settled edges that are too old. The last edge of a test stays longer if the test has a problem by it.
+/// Deletes the settled edges that are too old. The last edge of a test's verdict stays longer if the test has a problem by
+/// it.
 fn delete_settled(connection: &mut PgConnection, project: Uuid, now: Timestamp) -> QueryResult<usize> {
     let later = diesel::alias!(edge as later);
     let is_followed = later
         .filter(later.field(edge::project_id).eq(project))
         .filter(later.field(edge::test).eq(edge::test))
+        .filter(
+            later
+                .field(edge::event)
+                .ne_all(ChatEvent::OF_FIXES.map(ChatEvent::as_str)),
+        )
         .filter(later.field(edge::number).gt(edge::number))
         .filter(later.field(edge::settled).is_not_null())
         .filter(not(later.field(edge::is_cancelled)));

@@ -20,7 +20,7 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use super::flakes::Flakes;
+use super::{fixes::DecidedFixes, flakes::Flakes};
 use crate::{
     db::{
         column::{At, int},
@@ -82,6 +82,7 @@ pub(super) struct JudgedEdges {
     /// The runs on the stable branch by their numbers.
     stable_runs: BTreeMap<i32, Uuid>,
     health: Health,
+    pub(super) fixes: DecidedFixes,
 }
 
 /// The newest run of a suite that counts.
@@ -254,6 +255,7 @@ impl JudgedEdges {
             suites: states,
             stable_runs,
             health: judged.health,
+            fixes: DecidedFixes::default(),
         })
     }
 
@@ -348,6 +350,7 @@ impl JudgedEdges {
                 }
             });
         }
+        rows.extend(self.fixes.newest().map(Row::of_fix));
         rows.extend(self.tests.iter().map(Row::of_test));
         rows.truncate(MOST_EDGES);
         for (number, row) in (before.edges..).zip(&mut rows) {
@@ -399,17 +402,20 @@ const fn state(edge: Option<ChatEvent>) -> VerdictStatus {
             | ChatEvent::RunRecovered
             | ChatEvent::NewError
             | ChatEvent::FlakeBudgetExceeded
-            | ChatEvent::FlakeBudgetMet,
+            | ChatEvent::FlakeBudgetMet
+            | ChatEvent::FixHeld
+            | ChatEvent::FixDidNotHold,
         )
         | None => VerdictStatus::Healthy,
     }
 }
 
-/// The event of the last edge of each test.
+/// The event of the last edge of each test's verdict.
 fn last_edges(connection: &mut PgConnection, project: Uuid) -> QueryResult<HashMap<i32, ChatEvent>> {
     let rows: Vec<(Option<i32>, String)> = edge::table
         .filter(edge::project_id.eq(project))
         .filter(edge::test.is_not_null().and(not(edge::is_cancelled)))
+        .filter(edge::event.ne_all(ChatEvent::OF_FIXES.map(ChatEvent::as_str)))
         .distinct_on(edge::test)
         .order((edge::test, edge::number.desc()))
         .select((edge::test, edge::event))

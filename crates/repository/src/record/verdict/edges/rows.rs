@@ -14,6 +14,7 @@ use crate::{
         schema::{edge, project},
     },
     read::judged_figures::flake_budget,
+    record::verdict::fixes::DecidedFix,
 };
 
 /// The state of the project before the judgement.
@@ -93,6 +94,22 @@ impl Row {
             run_number: Some(run.number),
             is_red,
             ..Self::of(event, suite)
+        }
+    }
+
+    pub(super) fn of_fix(decided: &DecidedFix) -> Self {
+        let event = match decided.held() {
+            true => ChatEvent::FixHeld,
+            false => ChatEvent::FixDidNotHold,
+        };
+        let run = RunId {
+            id: decided.run.id.0,
+            number: decided.run.number,
+        };
+        let suite = decided.run.suite.as_deref().unwrap_or_default();
+        Self {
+            test: Some(decided.test),
+            ..Self::of_run(event, suite, run, false)
         }
     }
 

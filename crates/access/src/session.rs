@@ -1,13 +1,13 @@
-//! The session: an encrypted cookie that contains the hash of a read key, the times of signing in and of its last use, and
-//! a random number. The session of a person who signed in at a provider contains what that person may read instead.
+//! The session: an encrypted text that contains the hash of a read key, the times of signing in and of its last use, and a
+//! random number. The session of a person who signed in at a provider contains what that person may read instead. Browsers
+//! have it in a cookie, terminals in the place of a read key.
 //!
-//! The server stores no open sessions and never stores the key's text. It looks up the hash for every page, so that
-//! revoking a key ends its sessions. It stores the number of a session that was signed out, so that no copy of the cookie
-//! opens a page.
+//! The server stores no open sessions and never stores the key's text. It looks up the hash for every request, so that
+//! revoking a key ends its sessions. It stores the number of a session that was signed out, so that no copy of it opens
+//! anything.
 
 use std::sync::Arc;
 
-use assay_access::check::PresentedKey;
 use assay_domain::{
     id::{OrganizationId, ProjectId, SessionId},
     identity::SignInAttempt,
@@ -24,6 +24,8 @@ use ring::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
+use crate::check::{PresentedKey, Refusal, bearer_token};
+
 /// A session ends after this long without a page.
 const IDLE_MS: i64 = 12 * 3_600_000;
 /// A session ends this long after signing in, also in use.
@@ -34,6 +36,11 @@ const RENEWED_AFTER_MS: i64 = 10 * 60_000;
 const ASKED_AGAIN_MS: i64 = 3_600_000;
 /// Time for signing in at a provider.
 const ATTEMPT_MS: i64 = 10 * 60_000;
+/// How a terminal's session begins, and how long it lasts at most.
+const TERMINAL: &str = "svc_session_";
+const TERMINAL_PURPOSE: &[u8] = b"assay terminal";
+/// The purpose of a sign-in that a terminal began.
+const DEVICE_PURPOSE: &[u8] = b"assay device";
 const HASH_BYTES: usize = 32;
 const ID_BYTES: usize = 16;
 
@@ -83,30 +90,34 @@ impl From<Unspecified> for NoRandomness {
 
 /// The content of a cookie.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Session {
+pub struct Session {
     key: [u8; HASH_BYTES],
-    pub(crate) id: SessionId,
+    /// Its number.
+    pub id: SessionId,
     /// The rights of a person who signed in at a provider.
-    pub(crate) person: Option<PersonAccess>,
+    pub person: Option<PersonAccess>,
     signed_in_at: Timestamp,
     used_at: Timestamp,
 }
 
 /// What a person may read who signed in at a provider.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct PersonAccess {
+pub struct PersonAccess {
     /// The provider's place in the operator's file.
-    pub(crate) provider: usize,
-    pub(crate) organization: OrganizationId,
+    pub provider: usize,
+    /// The organization.
+    pub organization: OrganizationId,
     /// Its projects; none for all.
-    pub(crate) projects: Option<Vec<ProjectId>>,
+    pub projects: Option<Vec<ProjectId>>,
 }
 
 /// A sign-in at a provider that this browser began, and the page to show afterwards.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct BegunSignIn {
-    pub(crate) attempt: SignInAttempt,
-    pub(crate) next: Option<String>,
+pub struct BegunSignIn {
+    /// The sign-in.
+    pub attempt: SignInAttempt,
+    /// The page to show afterwards.
+    pub next: Option<String>,
     at: Timestamp,
 }
 
@@ -131,38 +142,76 @@ impl Sessions {
     }
 
     /// Whether browsers reach the pages over TLS.
-    pub(crate) const fn is_secure(&self) -> bool {
+    pub const fn is_secure(&self) -> bool {
         self.is_secure
     }
 
-    /// The value of the `Set-Cookie` header for a session that begins at `now`.
-    pub(crate) fn cookie(
+    /// A session that begins at `now`.
+    fn begin(
         &self,
         key: KeyHash,
         person: Option<PersonAccess>,
         now: Timestamp,
-    ) -> Result<String, NoRandomness> {
-        let session = Session {
+    ) -> Result<Session, NoRandomness> {
+        Ok(Session {
             key: key.0,
             id: SessionId(Uuid::from_bytes(self.random_bytes()?)),
             person,
             signed_in_at: now,
             used_at: now,
-        };
-        self.sealed(SESSION, &session)
+        })
+    }
+
+    /// The value of the `Set-Cookie` header for a session that begins at `now`.
+    pub fn cookie(
+        &self,
+        key: KeyHash,
+        person: Option<PersonAccess>,
+        now: Timestamp,
+    ) -> Result<String, NoRandomness> {
+        self.sealed_cookie(SESSION, &self.begin(key, person, now)?)
+    }
+
+    /// The text of a terminal's session that begins at `now`, and its seconds.
+    pub fn terminal(
+        &self,
+        key: KeyHash,
+        person: PersonAccess,
+        now: Timestamp,
+    ) -> Result<(String, i64), NoRandomness> {
+        let sealed = self.sealed(TERMINAL_PURPOSE, &self.begin(key, Some(person), now)?)?;
+        Ok((format!("{TERMINAL}{sealed}"), ASKED_AGAIN_MS / 1_000))
+    }
+
+    /// The terminal's session in the value of an `Authorization` header. None if it has something else.
+    pub fn of_bearer(&self, header: &[u8], now: Timestamp) -> Option<Result<Session, Refusal>> {
+        let sealed = bearer_token(header)?.strip_prefix(TERMINAL.as_bytes())?;
+        let is_open = |session: &Session| (0..ASKED_AGAIN_MS).contains(&now.since_ms(session.signed_in_at));
+        let session = self.opened(TERMINAL_PURPOSE, sealed).filter(is_open);
+        Some(session.ok_or(Refusal::SessionEnded))
+    }
+
+    /// Seals a terminal's sign-in at a provider, which the terminal asks for until it ends.
+    pub fn device(&self, provider: usize, code: &str) -> Result<String, NoRandomness> {
+        self.sealed(DEVICE_PURPOSE, &(provider, code))
+    }
+
+    /// The provider and the code of a terminal's sign-in, from the value of an `Authorization` header.
+    pub fn device_of_bearer(&self, header: &[u8]) -> Option<(usize, String)> {
+        self.opened(DEVICE_PURPOSE, bearer_token(header)?)
     }
 
     /// The value of the `Set-Cookie` header for a session in use at `now`.
-    pub(crate) fn renewed(&self, session: Session, now: Timestamp) -> Result<String, NoRandomness> {
+    pub fn renewed(&self, session: Session, now: Timestamp) -> Result<String, NoRandomness> {
         let session = Session {
             used_at: now,
             ..session
         };
-        self.sealed(SESSION, &session)
+        self.sealed_cookie(SESSION, &session)
     }
 
     /// Begins a sign-in at a provider. Returns it with the value of the `Set-Cookie` header.
-    pub(crate) fn begin_sign_in(
+    pub fn begin_sign_in(
         &self,
         (provider, is_silent): (usize, bool),
         next: Option<&str>,
@@ -180,32 +229,32 @@ impl Sessions {
             next: next.map(str::to_owned),
             at,
         };
-        Ok((attempt, self.sealed(ATTEMPT, &begun)?))
+        Ok((attempt, self.sealed_cookie(ATTEMPT, &begun)?))
     }
 
     /// The sign-in that a `Cookie` header has, if it began at most ten minutes before `now`.
-    pub(crate) fn begun_sign_in(&self, header: &str, now: Timestamp) -> Option<BegunSignIn> {
+    pub fn begun_sign_in(&self, header: &str, now: Timestamp) -> Option<BegunSignIn> {
         let is_open = |begun: &BegunSignIn| (0..ATTEMPT_MS).contains(&now.since_ms(begun.at));
-        self.opened(ATTEMPT, header, is_open)
+        self.opened_cookie(ATTEMPT, header, is_open)
     }
 
     /// The value of the `Set-Cookie` header that ends a sign-in.
-    pub(crate) fn ended_sign_in(&self) -> String {
+    pub fn ended_sign_in(&self) -> String {
         self.set_cookie(ATTEMPT, "", 0)
     }
 
     /// The value of the `Set-Cookie` header that ends a session.
-    pub(crate) fn expired_cookie(&self) -> String {
+    pub fn expired_cookie(&self) -> String {
         self.set_cookie(SESSION, "", 0)
     }
 
     /// The session in a `Cookie` header. None if the cookie is missing or not genuine, or if the session ended before
     /// `now`.
-    pub(crate) fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
+    pub fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
         let is_open = |session: &Session| {
             now.since_ms(session.used_at) < IDLE_MS && now.since_ms(session.signed_in_at) < LONGEST_MS
         };
-        self.opened(SESSION, header, is_open)
+        self.opened_cookie(SESSION, header, is_open)
     }
 
     fn random_bytes<const N: usize>(&self) -> Result<[u8; N], NoRandomness> {
@@ -214,18 +263,31 @@ impl Sessions {
         Ok(bytes)
     }
 
-    fn sealed(&self, cookie: Cookie, content: &impl Serialize) -> Result<String, NoRandomness> {
+    fn sealed(&self, purpose: &'static [u8], content: &impl Serialize) -> Result<String, NoRandomness> {
         // Structs of texts, numbers and lists always have a form in JSON.
         let mut sealed = serde_json::to_vec(content).map_err(|_| NoRandomness)?;
         let nonce = self.random_bytes::<NONCE_LEN>()?;
-        let (with, purpose) = (Nonce::assume_unique_for_key(nonce), Aad::from(cookie.purpose));
-        self.key.seal_in_place_append_tag(with, purpose, &mut sealed)?;
-        let value = URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat());
+        let with = Nonce::assume_unique_for_key(nonce);
+        self.key
+            .seal_in_place_append_tag(with, Aad::from(purpose), &mut sealed)?;
+        Ok(URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
+    }
+
+    fn opened<T: DeserializeOwned>(&self, purpose: &'static [u8], value: &[u8]) -> Option<T> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = self.key.open_in_place(nonce, Aad::from(purpose), sealed).ok()?;
+        serde_json::from_slice(opened).ok()
+    }
+
+    fn sealed_cookie(&self, cookie: Cookie, content: &impl Serialize) -> Result<String, NoRandomness> {
+        let value = self.sealed(cookie.purpose, content)?;
         Ok(self.set_cookie(cookie, &value, cookie.lasts_ms / 1_000))
     }
 
     /// The content of the first genuine cookie of this name: another host of the domain may set one, too.
-    fn opened<T: DeserializeOwned>(
+    fn opened_cookie<T: DeserializeOwned>(
         &self,
         cookie: Cookie,
         header: &str,
@@ -233,18 +295,8 @@ impl Sessions {
     ) -> Option<T> {
         let name = self.name(cookie);
         let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
-        let content = |value: &str| -> Option<T> {
-            let mut bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
-            let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
-            let nonce = Nonce::assume_unique_for_key(*nonce);
-            let opened = self
-                .key
-                .open_in_place(nonce, Aad::from(cookie.purpose), sealed)
-                .ok()?;
-            serde_json::from_slice(opened).ok()
-        };
         let mut values = pairs.filter(|(found, _)| *found == name);
-        values.find_map(|(_, value)| content(value).filter(&is_open))
+        values.find_map(|(_, value)| self.opened(cookie.purpose, value.as_bytes()).filter(&is_open))
     }
 
     /// A browser accepts a cookie with this prefix only over TLS, and sends it only to this host.
@@ -261,27 +313,23 @@ impl Sessions {
 
 impl Session {
     /// Whose requests these are: the key's or the person's.
-    pub(crate) fn presented(&self) -> PresentedKey {
-        let key = KeyHash(self.key);
-        match &self.person {
-            Some(person) => PresentedKey::of_person(key, person.organization),
-            None => PresentedKey::of_hash(key),
-        }
+    pub fn presented(&self) -> PresentedKey {
+        PresentedKey::of_session(KeyHash(self.key), self.clone())
     }
 
     /// The provider that must be asked again what the person may read.
-    pub(crate) fn provider_to_ask(&self, now: Timestamp) -> Option<usize> {
+    pub fn provider_to_ask(&self, now: Timestamp) -> Option<usize> {
         let person = self.person.as_ref()?;
         (now.since_ms(self.signed_in_at) >= ASKED_AGAIN_MS).then_some(person.provider)
     }
 
     /// When no cookie of this session opens a page any more.
-    pub(crate) const fn expires_at(&self) -> Timestamp {
+    pub const fn expires_at(&self) -> Timestamp {
         self.signed_in_at.plus_ms(LONGEST_MS)
     }
 
     /// Whether a page at `now` sends a renewed cookie, so that a session in use does not end.
-    pub(crate) const fn needs_renewal(&self, now: Timestamp) -> bool {
+    pub const fn needs_renewal(&self, now: Timestamp) -> bool {
         now.since_ms(self.used_at) > RENEWED_AFTER_MS
     }
 }
@@ -390,6 +438,36 @@ mod tests {
         let of_key = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
         let of_key = sessions.of_header(&of_key, NOW).unwrap();
         assert_eq!(of_key.provider_to_ask(NOW.plus_ms(LONGEST_MS - 1)), None);
+    }
+
+    #[test]
+    fn a_session_of_a_terminal_ends_after_an_hour_and_is_no_cookie() {
+        let sessions = Sessions::new(Some("a"), true).unwrap();
+        let access = PersonAccess {
+            provider: 0,
+            organization: OrganizationId(Uuid::from_u128(1)),
+            projects: None,
+        };
+        let (token, seconds) = sessions.terminal(KEY, access, NOW).unwrap();
+        assert_eq!(seconds, 3_600);
+        let opened =
+            |text: &str, ms| sessions.of_bearer(format!("Bearer {text}").as_bytes(), NOW.plus_ms(ms));
+        assert_eq!(opened(&token, ASKED_AGAIN_MS - 1).unwrap().unwrap().key, KEY.0);
+        for ms in [ASKED_AGAIN_MS, -1] {
+            assert_eq!(opened(&token, ms), Some(Err(Refusal::SessionEnded)), "{ms}");
+        }
+        let cookie = cookie_pair(&sessions.cookie(KEY, None, NOW).unwrap());
+        let (_, of_cookie) = cookie.split_once('=').unwrap();
+        let of_device = sessions.device(0, "code").unwrap();
+        for sealed in [of_cookie, &of_device, "", "AAAA"] {
+            assert_eq!(
+                opened(&format!("{TERMINAL}{sealed}"), 0),
+                Some(Err(Refusal::SessionEnded))
+            );
+        }
+        assert_eq!(opened("svc_ro_0", 0), None);
+        let of_terminal = token.replace(TERMINAL, "__Host-assay=");
+        assert_eq!(sessions.of_header(&of_terminal, NOW), None);
     }
 
     #[test]

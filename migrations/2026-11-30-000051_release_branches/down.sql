@@ -1,0 +1,2 @@
+ALTER TABLE run DROP COLUMN base_branch;
+ALTER TABLE project DROP COLUMN release_branches;
