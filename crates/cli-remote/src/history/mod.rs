@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use cases::Cases;
-pub use report::{JobReport, NoReport, read};
+pub use report::{JobReport, read};
 pub use requests::{HostError, Requests, Retries};
 
 /// The services, in the order of the flags.

@@ -14,7 +14,7 @@ use assay_cli_local::{
     offline,
     sources::values,
 };
-use assay_cli_remote::history::{self, NoReport, PastReport, PastRun};
+use assay_cli_remote::history::{self, PastReport, PastRun};
 use assay_cli_terminal::{
     output,
     progress::{self, Unit},
@@ -175,8 +175,8 @@ impl Backfill<'_> {
             return Ok(false);
         }
         let mut report = match history::read(past, files, self.now) {
-            Ok(report) => report,
-            Err(NoReport::Empty) => return Ok(false),
+            Ok(Some(report)) => report,
+            Ok(None) => return Ok(false),
             Err(error) => {
                 self.counts.unreadable(&format!("{}: {error}", past.id));
                 return Ok(false);

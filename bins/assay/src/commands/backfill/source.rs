@@ -279,7 +279,7 @@ fn run_of_tree(values: PathValues, files: &[PathBuf], now: Timestamp) -> PastRun
     let content = |file: &PastFile| archive::reports(File::open(&file.url).ok()?, &file.name, false).ok();
     let files = past.files.iter().filter_map(content);
     // What cannot be read is noted when it is sent.
-    if let Ok(report) = history::read(&past, files.flat_map(|file| file.reports).collect(), now) {
+    if let Ok(Some(report)) = history::read(&past, files.flat_map(|file| file.reports).collect(), now) {
         run.started_at = report.prepared.recording.started_at;
     }
     run
