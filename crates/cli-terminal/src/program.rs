@@ -22,6 +22,8 @@ const ASSAY: &[Group] = &[
             "uploads",
             "owners",
             "renames",
+            "login",
+            "logout",
             "mcp",
         ],
     ),

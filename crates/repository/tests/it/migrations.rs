@@ -108,7 +108,7 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
          WHERE version = '20261129000042' OR version >= '20261130000045'"
     );
     database.execute(last);
-    assert_eq!(migrate(database.url()).unwrap().len(), 6, "it is upgraded");
+    assert_eq!(migrate(database.url()).unwrap().len(), 7, "it is upgraded");
     database.execute(last);
     database.execute("ALTER TABLE project DROP COLUMN renames_at");
     let error = migrate(database.url()).unwrap_err();
