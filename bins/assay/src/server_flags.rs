@@ -143,11 +143,11 @@ impl ReadApiFlags {
         progress: &'a dyn Progress,
         connection: &ConnectionFlags,
     ) -> anyhow::Result<ReadApi<'a>> {
-        let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
         let url = self.address().ok_or_else(|| {
-            missing(
-                "ASSAY_API_URL",
-                "the address of the read API, such as https://assay.example.org/api/v1, or ASSAY_URL to the host's",
+            Misuse(
+                "ASSAY_API_URL is not set; set it to the address of the read API, such as \
+                 https://assay.example.org/api/v1, or ASSAY_URL to the host's"
+                    .to_owned(),
             )
         })?;
         let key =

@@ -31,7 +31,7 @@ pub use answer::{
 pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
-pub use new_test::{own_new_tests, runs_elsewhere};
+pub use new_test::{PROVEN_FROM, own_new_tests, runs_elsewhere};
 pub use report::{ReportFailures, report_failures};
 pub use revert::RevertAdvice;
 pub use sentence::explanation;

@@ -4,7 +4,7 @@
 //! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
@@ -136,6 +136,13 @@ pub struct RunFacts {
     pub variant: Arc<str>,
     /// The commit at which its code left the stable branch, if it is known.
     pub merge_base: Option<Arc<str>>,
+}
+
+impl RunFacts {
+    /// Whether its branch is a release branch.
+    pub fn is_on_release_branch(&self) -> bool {
+        self.branch.is_some() && self.branch == self.release_branch
+    }
 }
 
 /// One run of one variant: the tests that ran, and the outcomes of those that did not simply pass.
@@ -348,14 +355,10 @@ impl History {
         StableBranch::among(&self.stable_branch, branches)
     }
 
-    /// The release branches with a run, in alphabetical order.
-    pub fn release_branches(&self) -> BTreeSet<Arc<str>> {
-        let own = self.runs.iter().filter(|observed| {
-            let run = &observed.run;
-            run.branch.is_some() && run.branch == run.release_branch
-        });
-        own.filter_map(|observed| observed.run.release_branch.clone())
-            .collect()
+    /// Whether this is a release branch with a run.
+    pub fn has_release_branch(&self, branch: &str) -> bool {
+        let mut runs = self.runs.iter().map(|observed| &observed.run);
+        runs.any(|run| run.is_on_release_branch() && run.branch.as_deref() == Some(branch))
     }
 
     /// The same history with this release branch as the stable one: the runs of all stable branches, and of the changes
@@ -363,8 +366,7 @@ impl History {
     #[must_use]
     pub fn of_release_branch(&self, branch: &str) -> Self {
         let is_of_it = |run: &RunFacts| {
-            let is_stable = run.branch.as_deref() == Some(&*self.stable_branch)
-                || run.branch.is_some() && run.branch == run.release_branch;
+            let is_stable = run.branch.as_deref() == Some(&*self.stable_branch) || run.is_on_release_branch();
             is_stable || run.release_branch.as_deref() == Some(branch)
         };
         let runs = self.runs.iter().filter(|observed| is_of_it(&observed.run));

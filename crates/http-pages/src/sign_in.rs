@@ -16,7 +16,10 @@ use assay_access::{
 use assay_domain::{key::KeyKind, timestamp::Timestamp};
 use assay_http::{CountedBy, Pairs, Problem};
 
-use crate::{Front, body, cookies, error::FrontError, is_own_address, layout, see_other, set_cookie};
+use crate::{
+    Front, body, cookies, error::FrontError, is_own_address, layout, see_other, set_cookie,
+    terminal::must_be_posted,
+};
 
 /// Longest body of a form, in bytes.
 const FORM_BYTES: usize = 1_024;
@@ -88,9 +91,7 @@ impl Front {
 
     /// Ends the session of the request.
     pub(crate) async fn logout(&self, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
-        if *request.method() != Method::POST {
-            return Err(FrontError::NoSuchMethod);
-        }
+        must_be_posted(request)?;
         if let Some(session) = self.of_terminal(request) {
             return self.end_terminal(session.ok()).await;
         }

@@ -96,7 +96,7 @@ fn answer(content: &impl Serialize) -> HttpResponse {
         .json(content)
 }
 
-fn must_be_posted(request: &HttpRequest) -> Result<(), FrontError> {
+pub(crate) fn must_be_posted(request: &HttpRequest) -> Result<(), FrontError> {
     match *request.method() {
         Method::POST => Ok(()),
         _ => Err(FrontError::NoSuchMethod),

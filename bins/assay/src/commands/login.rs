@@ -12,9 +12,9 @@ use crate::{clock, environment, global::Global, server_flags::InstallationFlags}
 
 /// Sign in with your company's account in place of a read key
 ///
-/// Shows an address and a code for your browser, waits until you have signed in there, and stores a session that lasts at most
-/// an hour and reads what you may read on the pages. Commands use it where ASSAY_READ_KEY is not set. The server needs a
-/// provider with the device authorization grant (`identity.toml`).
+/// Shows an address and a code for your browser, waits until you have signed in there, and stores a session that lasts
+/// at most an hour and reads what you may read on the pages. Commands use it where ASSAY_READ_KEY is not set. The server
+/// needs a provider with the device authorization grant (`identity.toml`).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

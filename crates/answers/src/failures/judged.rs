@@ -20,8 +20,8 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use super::{Actions, ExplainedFailure, own_new_tests, runs_elsewhere};
 use crate::{numbers::count, owners};
 
-/// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added because it counts in no verdict or its
-/// pack is damaged.
+/// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added
+/// because it counts in no verdict or its pack is damaged.
 pub(crate) fn window_with(
     snapshot: &mut dyn Snapshot,
     run: &FailedRun,

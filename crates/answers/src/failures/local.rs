@@ -113,11 +113,8 @@ fn explained(
 ) -> Result<UnpagedFailures, StoreError> {
     let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
     let stored = snapshot.observations(from, to)?;
-    let release_branches = stored.release_branches();
-    let release_branch = release_branches
-        .iter()
-        .find(|release| Some(&***release) == branch);
-    let stored = of_branch(stored, release_branch.map(|branch| &**branch));
+    let release_branch = branch.filter(|branch| stored.has_release_branch(branch));
+    let stored = of_branch(stored, release_branch);
     let tests: Vec<TestOrdinal> = failures.keys().copied().collect();
     let mut errors = snapshot.window_errors(NUMBER, &tests, from, to)?;
     let fingerprints: Vec<String> = failures

@@ -3,8 +3,8 @@
 use assay_domain::observation::History;
 use assay_flakiness::FailureCause;
 
-/// A test that ran in fewer runs without the branch is unproven.
-const PROVEN_FROM: u32 = 5;
+/// A test that ran in fewer runs without the branch is unproven: nothing shows that it is good.
+pub const PROVEN_FROM: u32 = 5;
 /// The least probability that the branch broke an unproven test, at the cost of a flake, so that it runs again.
 const UNPROVEN: f64 = 0.1;
 

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use assay_answers::failures::PROVEN_FROM;
 use assay_cli_terminal::output;
 use assay_domain::{
     cause::{Action, Cause},
@@ -20,8 +21,6 @@ use crate::gate::{
     reruns::Reruns,
 };
 
-/// A test that ran in fewer runs elsewhere is new.
-pub(super) const NEW_BELOW: u32 = 5;
 /// The minimum number of failed tests with one error that form a crowd.
 pub(super) const CROWD: u32 = 10;
 
@@ -295,7 +294,7 @@ impl Rules {
             Some(Refusal::Changed)
         } else if failure.broken_on_stable && !self.allow_broken {
             Some(Refusal::Broken)
-        } else if failure.runs_elsewhere == 0 || failure.runs_elsewhere < NEW_BELOW && !failure.cleared {
+        } else if failure.runs_elsewhere == 0 || failure.runs_elsewhere < PROVEN_FROM && !failure.cleared {
             // Before the probability: reruns excuse a test of few runs, and none that only this branch ran.
             Some(Refusal::New)
         } else if failure.mine >= self.risk {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use assay_answers::{
-    failures::{BLOCKS_FROM, CLEAR},
+    failures::{BLOCKS_FROM, CLEAR, PROVEN_FROM},
     proof::{Checked, NotProved, named_constants, of_form, same_answer, same_engine, same_number},
 };
 use assay_domain::{cause::Cause, timestamp::Timestamp};
@@ -17,7 +17,7 @@ use super::{
     burn_in::BurnInResults,
     excuses::{Excuse, MOST_DAYS, MOST_MINE},
     judged::{JudgedFailure, JudgedRun},
-    policy::{self, CROWD, Decision, NEW_BELOW, Rules},
+    policy::{self, CROWD, Decision, Rules},
     reruns::Reruns,
     show,
 };
@@ -137,7 +137,7 @@ impl DecisionProof {
             reran.extend(row.value.rerun.iter().map(|row| (row.test, row.cause)));
         }
         if !reran.is_empty() {
-            let mut reruns = Reruns::over(run, reran);
+            let mut reruns = Reruns::of(run, reran);
             reruns.judge_again(None);
             run = reruns.judged();
         }
@@ -187,7 +187,7 @@ fn constants() -> BTreeMap<String, Vec<f64>> {
     let mut named = named_constants();
     let days = u32::try_from(MOST_DAYS).map_or(f64::MAX, f64::from);
     let of_gate = [
-        f64::from(NEW_BELOW),
+        f64::from(PROVEN_FROM),
         f64::from(CROWD),
         BLOCKS_FROM,
         CLEAR,

@@ -74,11 +74,9 @@ impl Reruns {
         process: ProcessOf,
         seconds: impl Fn(&TestName, RerunKind) -> Option<f64>,
     ) -> Self {
-        let failures = judged.failures.iter().enumerate();
-        let causes = judged.failed().map(|failure| failure.cause).collect();
-        let (failed, suspects) = failures
-            .filter(|(_, failure)| !failure.recovered)
-            .map(|(index, failure)| {
+        let tests = judged
+            .failed()
+            .map(|failure| {
                 let test = name_of(failure);
                 let suspect = Suspect {
                     mine: failure.mine,
@@ -91,20 +89,14 @@ impl Reruns {
                     alone_s: seconds(&test, RerunKind::Alone),
                     with_file_s: seconds(&test, RerunKind::WithFile),
                 };
-                (index, suspect)
+                (suspect, failure.cause)
             })
-            .unzip();
-        Self {
-            judged,
-            failed,
-            suspects,
-            causes,
-            times: 0,
-        }
+            .collect();
+        Self::of(judged, tests)
     }
 
-    /// Reruns that are over: the failed tests, each with its results and its cause as the engine judges it.
-    pub fn over(judged: JudgedRun, tests: Vec<(Suspect, Cause)>) -> Self {
+    /// The failed tests of a run, each with its results so far and its cause as the engine judges it.
+    pub fn of(judged: JudgedRun, tests: Vec<(Suspect, Cause)>) -> Self {
         let failures = judged.failures.iter().enumerate();
         let failed = failures.filter(|(_, failure)| !failure.recovered);
         let failed = failed.map(|(index, _)| index).collect();
@@ -118,7 +110,7 @@ impl Reruns {
         }
     }
 
-    /// What [`Self::over`] takes.
+    /// What [`Self::of`] takes.
     pub fn parts(&self) -> (&JudgedRun, impl Iterator<Item = (Suspect, Cause)>) {
         let tests = self.suspects.iter().copied().zip(self.causes.iter().copied());
         (&self.judged, tests)

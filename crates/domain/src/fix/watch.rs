@@ -96,17 +96,12 @@ impl TestFixes {
                 true => watch(&fix.revision, &self.runs, by_calendar, needed),
                 false => (ShownFix::of(FixState::Unproved, needed), None),
             };
-            match decided {
-                Some(decided) if decided.state != shown.state => WatchedFix {
-                    fix,
-                    shown: decided,
-                    decided_by: None,
-                },
-                Some(_) | None => WatchedFix {
-                    fix,
-                    shown,
-                    decided_by: decided_by.cloned(),
-                },
+            let decided_by = decided_by.filter(|_| decided.is_none()).cloned();
+            let outlived = decided.filter(|decided| decided.state != shown.state);
+            WatchedFix {
+                fix,
+                shown: outlived.unwrap_or(shown),
+                decided_by,
             }
         });
         watched.collect()

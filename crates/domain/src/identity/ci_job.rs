@@ -90,8 +90,8 @@ impl CiJob {
 }
 
 /// GitHub gives a token to jobs of a pull request only if its branch is in the repository itself. GitLab may run the merge
-/// request of a fork in the parent project. The other services do not tell pull requests of forks from others. Buildkite writes
-/// a fork's branch as `owner:branch`.
+/// request of a fork in the parent project. The other services do not tell pull requests of forks from others. Buildkite
+/// writes a fork's branch as `owner:branch`.
 fn may_be_of_fork(claims: &Claims, reference: &str) -> bool {
     match claims
         .text("event_name")

@@ -72,6 +72,7 @@ impl<'a> EnvironmentReader<'a> {
     }
 
     pub(super) fn finish(mut self) -> CiContext {
+        self.name_base_branch();
         self.name_merge_queue();
         if let (Some(provider), Some(run)) = (self.detected.provider, self.run_id) {
             self.detected.run_key = Some(format!("{provider}/{run}"));
@@ -79,12 +80,17 @@ impl<'a> EnvironmentReader<'a> {
         self.detected
     }
 
-    /// Reads the base branch, and the pull requests of a merge queue from its branch. The pull request of the run is the last of them, and not
-    /// the draft on which some queues test.
-    fn name_merge_queue(&mut self) {
+    /// Reads the base branch. One of an event stays where no variable has it.
+    fn name_base_branch(&mut self) {
         let base = self.first("base branch", &BASE_BRANCHES);
         let context = &mut self.detected.context;
         context.base_branch = base.as_deref().map(branch_name).or(context.base_branch.take());
+    }
+
+    /// Reads the pull requests of a merge queue from its branch. The pull request of the run is the last of them, and not
+    /// the draft on which some queues test.
+    fn name_merge_queue(&mut self) {
+        let context = &mut self.detected.context;
         let message = context.commit_message.as_deref().unwrap_or_default();
         let line = message.lines().next().unwrap_or_default();
         // Bors tests every batch on one of these branches: `Merge #12 #13`, or `Auto merge of #12 - …`.

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, count, failure_codes, status},
+        column::{At, corrupt, count, failure_codes, int, status},
         period::visible,
         pool::Read,
         schema::fix,
@@ -164,8 +164,7 @@ fn result_of_test(run: &[Row], joins: &Joins, test: i32) -> Result<Option<FixRun
     reported.retain(|name| names.contains(name));
     let start = run.first().map(|row| row.started_at.0);
     let name = start.and_then(|start| joins.reported_as(test, start, &reported));
-    let row = run.iter().find(|row| u32::try_from(row.test).ok() == name);
-    let Some(row) = row.filter(|_| name.is_some()) else {
+    let Some(row) = name.and_then(|name| run.iter().find(|row| row.test == int(name))) else {
         return Ok(None);
     };
     let status = status(row.status)?;

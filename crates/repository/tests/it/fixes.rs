@@ -58,8 +58,8 @@ fn shown(world: &World, test: &str) -> FixState {
     fixes[0].shown.state
 }
 
-/// The events about fixes that were told, each with the number of its run.
-fn told(world: &World) -> Vec<(ChatEvent, i32)> {
+/// The events about fixes that were written, each with the number of its run.
+fn fix_events(world: &World) -> Vec<(ChatEvent, i32)> {
     let edges = world.store.unsettled(world.project.id).unwrap().into_iter();
     let of_fixes = edges.filter(|edge| matches!(edge.subject, EdgeSubject::Fix { .. }));
     of_fixes
@@ -173,7 +173,7 @@ fn a_message_on_the_stable_branch_claims_a_fix_once() {
 }
 
 #[test]
-fn a_fix_that_held_is_told_once_with_the_run_that_decided_it() {
+fn a_fix_that_held_is_reported_once_with_the_run_that_decided_it() {
     let world = flaky_world();
     claim_fix(&world, "c0ffee1");
     assert_eq!(shown(&world, "pays"), FixState::Waiting);
@@ -184,13 +184,13 @@ fn a_fix_that_held_is_told_once_with_the_run_that_decided_it() {
     let of_branch = report("branch").branch("feature").test("pays", "p");
     world.import(&of_branch);
     assert_eq!(
-        (shown(&world, "pays"), told(&world)),
+        (shown(&world, "pays"), fix_events(&world)),
         (FixState::Watching, vec![])
     );
     import(&world, 6, "d0ffee1", "p", &CountingJudge);
     let held = [(ChatEvent::FixHeld, 6)];
     assert_eq!(
-        (shown(&world, "pays"), told(&world)),
+        (shown(&world, "pays"), fix_events(&world)),
         (FixState::Held, held.to_vec())
     );
     // A later failure is another flake. The test was called flaky before, so no edge repeats it.
@@ -201,12 +201,12 @@ fn a_fix_that_held_is_told_once_with_the_run_that_decided_it() {
     };
     let before = flaky(&world);
     import(&world, 7, "d0ffee1", "fp", &CountingJudge);
-    assert_eq!((told(&world), flaky(&world)), (held.to_vec(), before));
+    assert_eq!((fix_events(&world), flaky(&world)), (held.to_vec(), before));
     assert_eq!((before, shown(&world, "pays")), (1, FixState::Held));
 }
 
 #[test]
-fn a_fix_that_did_not_hold_is_told_by_the_next_judgement_if_the_first_one_was_killed() {
+fn a_fix_that_did_not_hold_is_reported_by_the_next_judgement_if_the_first_one_was_killed() {
     struct KilledJudge;
     impl Judge for KilledJudge {
         fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
@@ -221,16 +221,16 @@ fn a_fix_that_did_not_hold_is_told_by_the_next_judgement_if_the_first_one_was_ki
     claim_fix(&world, "c0ffee1");
     let killed = || import(&world, 3, "c0ffee1", "fp", &KilledJudge);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(killed)).is_err());
-    assert_eq!(told(&world), []);
+    assert_eq!(fix_events(&world), []);
     for number in 4..7 {
         import(&world, number, "c0ffee1", "p", &CountingJudge);
     }
-    assert_eq!(told(&world), [(ChatEvent::FixDidNotHold, 3)]);
+    assert_eq!(fix_events(&world), [(ChatEvent::FixDidNotHold, 3)]);
     assert_eq!(shown(&world, "pays"), FixState::DidNotHold);
-    // The newest claim is the one that is told.
+    // The newest claim is the one that is reported.
     claim_fix(&world, "d0ffee1");
     import(&world, 7, "d0ffee1", "fp", &CountingJudge);
-    assert_eq!(told(&world)[1..], [(ChatEvent::FixDidNotHold, 7)]);
+    assert_eq!(fix_events(&world)[1..], [(ChatEvent::FixDidNotHold, 7)]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_judgement_without_messages_decides_a_fix_and_tells_nothing() {
     world.store.judge_after(&due, &CountingJudge).unwrap();
     import(&world, 90, "c0ffee1", "fp", &CountingJudge);
     assert_eq!(
-        (shown(&world, "pays"), told(&world)),
+        (shown(&world, "pays"), fix_events(&world)),
         (FixState::DidNotHold, vec![])
     );
     assert!(test_fixes(&world, "pays").fixes[0].1.is_some());

@@ -91,14 +91,8 @@ impl DecidedFixes {
         let loaded = read::fix::load(connection, branch, (At(watched_from), At(now)), &open)?;
         let mut decided = Vec::new();
         for (test, (keys, fixes)) in loaded {
-            let is_open: Vec<bool> = fixes.fixes.iter().map(|(_, decided)| decided.is_none()).collect();
             let watched = fixes.watched(by_calendar(test), |rate| judge.builds_needed(rate));
-            let open = keys
-                .into_iter()
-                .zip(watched)
-                .zip(is_open)
-                .filter(|(_, is_open)| *is_open);
-            decided.extend(open.filter_map(|((key, watched), _)| {
+            decided.extend(keys.into_iter().zip(watched).filter_map(|(key, watched)| {
                 Some(DecidedFix {
                     test,
                     key,
@@ -119,7 +113,7 @@ impl DecidedFixes {
         newest.into_values()
     }
 
-    /// Stores the decisions. The caller writes the edges in the same transaction, so that each is told once.
+    /// Stores the decisions. The caller writes the edges in the same transaction, so that no decision is reported twice.
     pub(super) fn store(&self, connection: &mut PgConnection, project: Uuid) -> Read<()> {
         for DecidedFix { key, shown, .. } in &self.0 {
             let decided = serde_json::to_value(shown).map_err(|error| StoreError::Failed {
