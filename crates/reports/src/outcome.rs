@@ -74,10 +74,10 @@ pub(crate) const JEST: Words = &[("focused", Passed)];
 
 /// TRX's `outcome`. A result that never ended was interrupted.
 pub(crate) const TRX: Words = &[
-    ("PassedButRunAborted", Passed),
     ("Completed", Passed),
     ("Warning", Passed),
     ("NotExecuted", Skipped),
+    ("PassedButRunAborted", Interrupted),
     ("Aborted", Interrupted),
     ("Disconnected", Interrupted),
     ("InProgress", Interrupted),

@@ -73,7 +73,7 @@ impl Report {
             errors: Vec::new(),
             tests: Vec::new(),
             warnings: Vec::new(),
-            hides_retries: matches!(format, Format::Cucumber | Format::Mochawesome),
+            hides_retries: matches!(format, Format::Cucumber | Format::Mochawesome | Format::Ctest),
             has_qualified_names: matches!(
                 format,
                 Format::Go | Format::Trx | Format::Testng | Format::Nunit | Format::Xunit

@@ -14,8 +14,8 @@ use assay_cli_job::gate::{
 };
 use assay_cli_local::sources::written::Before;
 use assay_cli_terminal::{message, misuse::Misuse, output, terminal, wrap::wrapped};
-use assay_domain::decision::GateOutcome;
-use assay_reports::SourceFile;
+use assay_domain::{attempt::AttemptStatus, decision::GateOutcome, run::RunState};
+use assay_reports::{Options, SourceFile};
 use clap::Args;
 use serde_json::Value;
 
@@ -152,6 +152,7 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
     }
     let sent = sent.map(drop);
     match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
+        (Ok(()), 0) if args.gate && !is_clean(global, args, &before) => Ok(ExitCode::FAILURE),
         (sent, 0) => sent.map(|()| ExitCode::SUCCESS),
         (Ok(()), code) => Ok(ExitCode::from(code)),
         (Err(error), code) => {
@@ -159,6 +160,29 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
             Ok(ExitCode::from(code))
         }
     }
+}
+
+/// Whether the reports that the command wrote are whole and have no failed test.
+fn is_clean(global: &Global, args: &RunArgs, before: &Before<'_>) -> bool {
+    let format = args.flags.report.format.0;
+    let report = before
+        .read_written(global.progress(), format)
+        .and_then(|mut files| {
+            files.extend(before.missing());
+            let options = Options {
+                format,
+                ..Options::default()
+            };
+            Ok(assay_reports::read(&files, &options)?)
+        });
+    let Ok(report) = report else { return false };
+    let mut statuses = report
+        .tests
+        .iter()
+        .filter_map(|test| Some(test.outcome()?.status));
+    report.errors.is_empty()
+        && report.state == RunState::Completed
+        && statuses.all(|status| status == AttemptStatus::Passed || status.is_skip())
 }
 
 /// The answer to an upload, and its files.

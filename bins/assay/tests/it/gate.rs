@@ -63,6 +63,50 @@ fn tests_that_the_history_shows_as_flaky_are_excused() {
     assert_eq!(status, Some(9));
 }
 
+#[test]
+fn earlier_reports_without_a_branch_are_of_the_stable_branch() {
+    let history = tempfile::tempdir().unwrap();
+    let junit = |failed: bool| {
+        let failure = if failed {
+            "<failure message='KeyError: main'/>"
+        } else {
+            ""
+        };
+        let case = |name, inner| format!("<testcase classname='m' name='{name}' time='1'>{inner}</testcase>");
+        let cases = [case("a", ""), case("d", failure)].concat();
+        format!("<testsuites><testsuite name='s'>{cases}</testsuite></testsuites>")
+    };
+    for run in 0..12 {
+        let folder = history.path().join(format!("{run:02}"));
+        fs::create_dir(&folder).unwrap();
+        let report = junit(run > 8).replace(
+            "<testsuites>",
+            &format!("<testsuites timestamp='2026-11-{:02}T10:00:00Z'>", run + 1),
+        );
+        fs::write(folder.join("junit.xml"), report).unwrap();
+    }
+    let (status, value) = gate(history.path(), &[("pays", None)], &[]);
+    assert_eq!(status, Some(0), "{value}");
+    let report = history.path().join("new.xml");
+    let folder = history.path().display().to_string();
+    fs::write(&report, junit(true)).unwrap();
+    let new = report.display().to_string();
+    let arguments = [
+        "gate",
+        &new,
+        "--history",
+        &folder,
+        "--branch",
+        "feature/x",
+        "--commit",
+        "c0ffee",
+        "--json",
+    ];
+    let output = Cli::new("postgresql://127.0.0.1:1/nowhere").run(&arguments);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["failed"][0]["cause"], "broken_before", "{value}");
+}
+
 /// The address of an object is a part of the name that changes with every run.
 #[test]
 fn the_names_of_the_report_and_of_its_history_follow_one_rule() {

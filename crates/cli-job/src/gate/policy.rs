@@ -292,8 +292,8 @@ impl Rules {
             Some(Refusal::Never)
         } else if is_changed {
             Some(Refusal::Changed)
-        } else if failure.broken_on_stable && !self.allow_broken {
-            Some(Refusal::Broken)
+        } else if is_expired {
+            Some(Refusal::Expired)
         } else if failure.runs_elsewhere == 0 || failure.runs_elsewhere < PROVEN_FROM && !failure.cleared {
             // Before the probability: reruns excuse a test of few runs, and none that only this branch ran.
             Some(Refusal::New)
@@ -303,8 +303,9 @@ impl Rules {
             Some(Refusal::Crowd)
         } else if failure.cause == Cause::Unclear {
             Some(Refusal::Unclear)
-        } else if is_expired {
-            Some(Refusal::Expired)
+        } else if failure.broken_on_stable && !self.allow_broken {
+            // Last, because it advises the flag that excuses it.
+            Some(Refusal::Broken)
         } else {
             None
         }

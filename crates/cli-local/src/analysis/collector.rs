@@ -141,13 +141,18 @@ impl Collector {
         if self.runs.iter().all(|run| run.branch.is_none()) {
             return 0;
         }
+        self.assumed_stable = self.put_on_stable();
+        self.assumed_stable
+    }
+
+    /// Assigns the runs without a branch to the stable one, and returns their number.
+    pub(crate) fn put_on_stable(&mut self) -> usize {
         let mut assigned = HashSet::new();
         for run in self.runs.iter_mut().filter(|run| run.branch.is_none()) {
             run.branch = Some(Arc::clone(&self.stable_branch));
             assigned.insert(run.identity);
         }
-        self.assumed_stable = assigned.len();
-        self.assumed_stable
+        assigned.len()
     }
 
     /// Adds a report. Evidence refers to it by `name`. A shard joins its run. The same shard or unsharded run again is a

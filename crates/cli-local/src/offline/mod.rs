@@ -37,6 +37,8 @@ pub fn collect(
     ensure!(collector.runs() > 0, "no test report and no history was found");
     assume_stable(progress, &mut collector, "");
     note_branches(progress, &collector);
+    // The run that is judged by them may have a branch.
+    collector.put_on_stable();
     Ok(collector)
 }
 

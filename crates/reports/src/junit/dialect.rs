@@ -88,7 +88,10 @@ impl Dialect {
 
     /// Whether a retry that passes looks like a pass.
     pub(super) const fn hides_retries(self) -> bool {
-        matches!(self, Self::Playwright | Self::Vitest | Self::Jest | Self::Mocha)
+        matches!(
+            self,
+            Self::Playwright | Self::Vitest | Self::Jest | Self::Mocha | Self::Ctest
+        )
     }
 
     /// Whether the names of its tests are unique in a repository.

@@ -76,7 +76,7 @@ fn words_that_all_formats_share_mean_the_same_whatever_their_case() {
 fn formats_keep_their_own_words() {
     for (format, word, expected) in [
         (Format::Playwright, "interrupted", Interrupted),
-        (Format::Trx, "PassedButRunAborted", Passed),
+        (Format::Trx, "PassedButRunAborted", Interrupted),
         (Format::Trx, "Aborted", Interrupted),
         (Format::Testng, "SUCCESS_PERCENTAGE_FAILURE", Skipped),
         (Format::Cucumber, "undefined", Failed),

@@ -444,18 +444,31 @@ impl<'a> RunContents<'a> {
         repeated.map(|(test, _)| *test)
     }
 
-    /// The parts in which an execution failed finally.
-    pub(crate) fn failed_parts(&self) -> BTreeSet<i16> {
+    /// The parts in which an execution ended with such a status.
+    pub(crate) fn parts_with(&self, is_such: impl Fn(AttemptStatus) -> bool) -> BTreeSet<i16> {
         let executions = self.tests.values().flatten();
         executions
             .filter_map(|execution| {
-                let outcome = execution
-                    .outcome()
-                    .filter(|outcome| outcome.status.is_failure())?;
+                let outcome = execution.outcome().filter(|outcome| is_such(outcome.status))?;
                 let (part, _) = execution.attempts().nth(outcome.final_retry)?;
                 Some(part)
             })
             .collect()
+    }
+
+    /// The tests with an execution that failed finally in one of these parts.
+    pub(super) fn failed_in(&self, parts: &BTreeSet<i16>) -> impl Iterator<Item = i32> {
+        let has_failed = |execution: &Execution<'_>| {
+            let last = execution.parts().last();
+            last.is_some_and(|last| parts.contains(&last.part))
+                && execution
+                    .outcome()
+                    .is_some_and(|outcome| outcome.status.is_failure())
+        };
+        let tests = self.tests.iter();
+        tests
+            .filter(move |(_, executions)| executions.iter().any(has_failed))
+            .map(|(test, _)| *test)
     }
 
     /// The numbers of tests and of failed ones in some parts alone.

@@ -9,6 +9,7 @@
 
 mod budget;
 mod checkout;
+mod closed_run;
 mod contents;
 mod decision;
 mod fix;
@@ -62,7 +63,7 @@ use crate::{
 use contents::PartExecution;
 use intern::{Numbers, RecordingOrdinals};
 use judgement::PendingJudgement;
-use run::{KnownRun, NewRun};
+use run::{KnownRun, NewRun, RunKey};
 use target::Target;
 use turn::LockedProject;
 use verdict::{EdgeRecording, ImportChanges};
@@ -367,7 +368,7 @@ impl Import<'_> {
             parts,
         } = target;
         let former = former.as_ref();
-        let added = self.add(connection, former, parts, interned)?;
+        let added = self.add(connection, (key, former), parts, interned)?;
         let named = match former {
             Some(former) => (former.id, former.number),
             None => (self.new_id, numbers.next_run()),
@@ -408,7 +409,7 @@ impl Import<'_> {
     fn add(
         &self,
         connection: &mut PgConnection,
-        former: Option<&KnownRun>,
+        (key, former): (RunKey<'_>, Option<&KnownRun>),
         mut parts: Vec<StoredPart>,
         interned: &RecordingOrdinals,
     ) -> Work<AddedPart<'_>> {
@@ -449,6 +450,15 @@ impl Import<'_> {
         changed.extend(executions.keys());
         contents.add(executions);
         let mut roles = contents.merge(&parts)?;
+        if former.is_none() {
+            let reported = interned.tests.iter().copied().collect();
+            let left = closed_run::left_failed(connection, self.project, (recording, reported), key)?;
+            let role = roles.entry(number).or_default();
+            role.left_failed += left.as_ref().map_or(0, |(count, _)| *count);
+            if let (Some((_, error)), Some(part)) = (left, parts.last_mut()) {
+                part.report_errors = run::errors_json(&[error]);
+            }
+        }
         changed.extend(contents.repeated());
         let derived = run::set_derived(&mut parts, &contents, &roles)?;
         Ok(AddedPart {
@@ -505,7 +515,7 @@ impl Import<'_> {
             },
             standing: PartStanding {
                 continues: role.continues,
-                beside: run::senders_at(&added.parts, target::index(self.recording), &role.beside)?,
+                beside: run::senders_at(&added.parts, &role.beside)?,
                 replaced: *replaced,
                 unknown_claims: Vec::new(),
             },

@@ -17,11 +17,11 @@ use assay_domain::{
 use diesel::prelude::*;
 
 use super::{
-    RunContents,
+    RunContents, closed_run,
     contents::PartExecution,
     intern::{RecordingOrdinals, TestKey, known_signatures, known_tests},
     run,
-    target::{self, Target},
+    target::Target,
 };
 use crate::{
     db::{
@@ -147,20 +147,20 @@ fn outcomes(
             Some(RecognisedOutcome { in_run, own })
         });
     let outcomes = outcomes.collect();
-    let Some(role) = roles.get(&number) else {
-        return Ok((outcomes, LeftOver::default()));
+    let role = roles.get(&number).cloned().unwrap_or_default();
+    let reported = ordinals.iter().copied().flatten().collect();
+    let left_by_closed_run = match target.run {
+        None => closed_run::left_failed(connection, project.id.0, (recording, reported), target.key)?,
+        Some(_) => None,
     };
+    let left_by_closed_run = left_by_closed_run.map_or(0, |(count, _)| count);
     let is_unfinished = |part: &StoredPart| {
         let is_over = roles.get(&part.number).is_some_and(|role| role.is_superseded);
         !is_over && (part.has_errors() || part.state != RunState::Completed.as_str())
     };
-    let of_slot: Vec<&StoredPart> = target::of_slot(&parts, recording).collect();
-    let mut selected_from = role
-        .selected_from
-        .iter()
-        .filter_map(|place| of_slot.get(*place).copied());
+    let mut selected_from = role.selected_from.iter().filter_map(|place| parts.get(*place));
     let left_over = LeftOver {
-        failed: u64::try_from(role.left_failed).unwrap_or(u64::MAX),
+        failed: u64::try_from(role.left_failed + left_by_closed_run).unwrap_or(u64::MAX),
         unfinished: selected_from.any(is_unfinished),
     };
     Ok((outcomes, left_over))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
+    attempt::{AttemptStatus, ErrorDetail},
     part::PartRole,
     recording::{Recording, RunContext, Sender},
     run::{Counts, Outcome, RunState},
@@ -313,7 +314,8 @@ fn ending(parts: &[StoredPart]) -> Result<(Option<Outcome>, bool), StoreError> {
     for part in parts {
         let status = optional_word("part status", part.status.as_deref())?;
         outcome = part_rows::worse(outcome, status);
-        complete &= part.superseded || word::<RunState>("run state", &part.state)? == RunState::Completed;
+        let is_whole = part.superseded || word::<RunState>("run state", &part.state)? == RunState::Completed;
+        complete &= is_whole && part.status.is_some();
     }
     if !complete {
         outcome = part_rows::worse(outcome, None);
@@ -338,11 +340,6 @@ pub(super) fn new_part(
     (id, shard_id): (Uuid, Uuid),
     import: Uuid,
 ) -> StoredPart {
-    let report_errors = recording
-        .report_errors
-        .iter()
-        .map(super::rows::error_json)
-        .collect();
     let sender = &recording.sender;
     StoredPart {
         number,
@@ -356,7 +353,7 @@ pub(super) fn new_part(
         started_at: At(recording.started_at),
         finished_at: recording.finished_at.map(|at: Timestamp| At(at)),
         expected: recording.shard.and_then(|shard| shard.total).map(int),
-        report_errors: serde_json::Value::Array(report_errors),
+        report_errors: errors_json(&recording.report_errors),
         sender_job: sender.job.as_deref().map(storable),
         sender_id: sender.id.as_deref().map(storable),
         sender_runner: sender.runner.as_deref().map(storable),
@@ -368,15 +365,15 @@ pub(super) fn new_part(
     }
 }
 
-/// The senders of some parts of a shard, each once. `places` counts the shard's parts from 0.
-pub(super) fn senders_at(
-    parts: &[StoredPart],
-    index: Option<i32>,
-    places: &BTreeSet<usize>,
-) -> Result<Vec<Sender>, StoreError> {
-    let of_slot = parts.iter().filter(|part| part.index == index);
+/// Errors that belong to no test, as stored.
+pub(super) fn errors_json(errors: &[ErrorDetail]) -> serde_json::Value {
+    serde_json::Value::Array(errors.iter().map(super::rows::error_json).collect())
+}
+
+/// The senders of some parts of a run, each once. `places` counts its parts from 0.
+pub(super) fn senders_at(parts: &[StoredPart], places: &BTreeSet<usize>) -> Result<Vec<Sender>, StoreError> {
     let mut senders = Vec::new();
-    for (_, part) in of_slot.enumerate().filter(|(place, _)| places.contains(place)) {
+    for part in places.iter().filter_map(|place| parts.get(*place)) {
         let sender = part.sender()?;
         if !senders.contains(&sender) {
             senders.push(sender);
@@ -391,12 +388,14 @@ pub(crate) fn set_derived(
     contents: &RunContents<'_>,
     roles: &HashMap<i16, PartRole>,
 ) -> Result<Vec<i16>, StoreError> {
-    let failed = contents.failed_parts();
+    let failed = contents.parts_with(AttemptStatus::is_failure);
+    let interrupted = contents.parts_with(|status| status == AttemptStatus::Interrupted);
     let mut changed = Vec::new();
     for part in parts {
         let superseded = roles.get(&part.number).is_some_and(|role| role.is_superseded);
         let has_failed = failed.contains(&part.number) || part.has_errors() && !superseded;
         let state = match superseded {
+            _ if interrupted.contains(&part.number) => RunState::Interrupted,
             true => RunState::Completed,
             false => word("run state", &part.state)?,
         };

@@ -286,6 +286,45 @@ fn an_attempt_after_the_run_is_closed_begins_a_run_of_its_own() {
     assert_eq!(world.detail(&closed).counts.total, 3);
 }
 
+#[test]
+fn a_failed_test_that_an_attempt_after_the_run_is_closed_lacks_leaves_it_red() {
+    let world = World::new();
+    let rules = RecordingRules::of_key(&IngestTerms::default());
+    let import = |recording: &Recording, hours: i64| {
+        let now = NOW.plus_ms(hours * HOUR);
+        let stored = world
+            .store
+            .record_under(world.project.id, recording, rules, &CountingJudge, now);
+        stored.unwrap()
+    };
+    let attempt = |number: u64, tests: &str| {
+        let report = report("re-run")
+            .attempt_of("unit", number)
+            .content(u8::try_from(number).unwrap());
+        let tests = tests.split_whitespace().map(|test| test.split_once('=').unwrap());
+        tests.fold(report, |report, (name, attempts)| report.test(name, attempts))
+    };
+    import(&attempt(1, "x=f y=f z=p"), 0);
+    let some = import(&attempt(2, "x=p"), 26);
+    assert_eq!((some.run_number, some.status), (2, Some(Outcome::Failed)));
+    let error = world
+        .database
+        .text("SELECT report_errors ->> 0 FROM part WHERE run_number = 2");
+    assert!(
+        error
+            .unwrap()
+            .contains("1 test failed in an earlier attempt of this job, in run 1")
+    );
+    let all = import(&attempt(3, "x=p y=p"), 27);
+    assert_eq!((all.run_number, all.status), (2, Some(Outcome::Passed)));
+    // Control: the later attempt has all failed tests.
+    let world_control = import(&attempt(4, "x=p y=p"), 80);
+    assert_eq!(
+        (world_control.run_number, world_control.status),
+        (3, Some(Outcome::Passed))
+    );
+}
+
 /// A part of a random history: attempt of the job, machine, hours before now, and each test's attempts.
 type RandomPart = (u64, u8, i64, BTreeMap<u8, &'static str>);
 

@@ -365,3 +365,25 @@ fn a_change_touches_a_test_without_a_file_by_the_name_of_its_module_or_class() {
         Some("b.py")
     ));
 }
+
+#[test]
+fn a_test_that_this_change_broke_is_not_excused_by_the_flag_for_broken_ones() {
+    let mine = JudgedFailure {
+        mine: 0.9,
+        broken_on_stable: true,
+        ..flake()
+    };
+    let refusal = |failure: JudgedFailure, rules: &Rules| decide(&run(vec![failure]), rules).failed[0].1;
+    assert_eq!(refusal(mine, &rules()), Some(Refusal::Mine));
+    let broken = JudgedFailure {
+        broken_on_stable: true,
+        ..flake()
+    };
+    assert_eq!(refusal(broken.clone(), &rules()), Some(Refusal::Broken));
+    // Whatever else refuses a test, one that has failed for too long has no excuse with a date.
+    let rules = Rules {
+        expire_after: Some(Duration::from_secs(3_600)),
+        ..rules()
+    };
+    assert_eq!(refusal(broken, &rules), Some(Refusal::Expired));
+}
