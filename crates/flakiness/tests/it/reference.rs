@@ -64,6 +64,13 @@ impl Row {
         executions.is_some_and(|(all, failed)| self.results[&test].0 == 'F' && failed < all)
     }
 
+    /// Whether the test failed four times or more, retries among them.
+    pub(crate) fn is_row(&self, test: u32) -> bool {
+        let (letter, attempts) = self.results[&test];
+        let failed = self.executions.get(&test).map_or(1, |(_, failed)| *failed);
+        letter == 'F' && attempts - 1 + failed >= 4
+    }
+
     /// The same without executions that passed beside failed ones.
     pub(crate) fn likelihood_of_failed(&self, test: u32, p1: f64) -> (f64, f64) {
         let mut row = self.clone();
@@ -93,7 +100,8 @@ impl Row {
                 (p1 * (1.0 - s.min(0.95)) * others, 0.002)
             }
             _ => {
-                let again = s.powi((attempts as i32 - 1 + failed as i32 - 1).min(2));
+                let further = (attempts as i32 - 1 + failed as i32 - 1).min(50);
+                let again = s.powi(further.min(2)) * s.max(0.81).powi((further - 2).max(0));
                 let good = p1 * again * (1.0 - p1).powi((all - failed) as i32);
                 (good, if failed == all { 0.998 } else { 0.002 })
             }
