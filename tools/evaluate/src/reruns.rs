@@ -390,17 +390,17 @@ mod tests {
 
     #[test]
     fn reruns_leave_fewer_runs_undecided_and_pass_no_more_breakages() {
-        let mut world = CausesWorld::new(5);
         let mut score = Score::default();
-        score.judge(&mut world, 5, 90.0);
+        score.judge(&mut CausesWorld::new(5), 5, 90.0);
         let [before, after] = score.undecided();
         assert!(before > 10 && 3 * after < before, "{before} {after}");
         assert!(score.after[0].0[0] <= score.before[0].0[0] + 1);
         assert_eq!(score.blocked_unseen, 0);
         // A control: without a budget nothing changes.
         let mut none = Score::default();
-        none.judge(&mut world, 5, 0.0);
-        assert_eq!(none.undecided(), [before, before]);
+        none.judge(&mut CausesWorld::new(5), 5, 0.0);
+        let [first, last] = none.undecided();
+        assert!(first > 10 && first == last, "{first} {last}");
         assert_eq!(none.after[1].0, none.before[1].0);
         assert!(none.blocked_unseen > 0);
         assert!(none.seconds.is_empty());
