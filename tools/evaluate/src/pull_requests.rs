@@ -53,7 +53,7 @@ pub(crate) fn table(folder: &Path, seeds: &[u64]) -> anyhow::Result<String> {
     let mut score = Score::default();
     for seed in seeds {
         let planned = plan(&history, &mut StdRng::seed_from_u64(*seed));
-        for (world, period) in worlds(history.tests, &planned).iter().zip(0..) {
+        for (world, period) in worlds(history.tests, &planned).iter_mut().zip(0..) {
             // Each period has reruns of its own.
             score.judge(world, seed.wrapping_mul(1_000).wrapping_add(period), BUDGET_S);
         }

@@ -36,14 +36,14 @@ pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
     for share in SHARES {
         let mut scores: BTreeMap<u32, Score> = BTreeMap::new();
         for seed in seeds {
-            let world = world(share, *seed);
+            let mut world = world(share, *seed);
             for place in 0..world.runs.len() {
                 let number = u32::try_from(place).unwrap_or(u32::MAX);
                 let age = AGES.into_iter().find(|age| number < *age).unwrap_or(RUNS);
                 let mut random =
                     StdRng::seed_from_u64(seed.wrapping_mul(7_919).wrapping_add(u64::from(number) << 32));
                 reruns::judge(
-                    &world,
+                    &mut world,
                     place,
                     budget_s,
                     &mut random,

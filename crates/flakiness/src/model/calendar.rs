@@ -74,8 +74,9 @@ enum Period {
     MonthEnd,
     /// The hour of the day, in UTC.
     Hour(i64),
-    /// The hours before and after midnight, in UTC.
-    Midnight,
+    /// This hour of the day and the next one, in UTC: the hours around midnight in some zone, or one hour there before and
+    /// after a change of clocks.
+    TwoHours(i64),
 }
 
 impl<'h> CalendarRuns<'h> {
@@ -136,7 +137,7 @@ impl Calendar {
             | Period::LastDay
             | Period::MonthEnd
             | Period::Hour(_)
-            | Period::Midnight => {
+            | Period::TwoHours(_) => {
                 let occurrences: BTreeSet<i64> = failed.iter().map(|hour| period.occurrence(*hour)).collect();
                 occurrences.len() >= OCCURRENCES
             }
@@ -191,7 +192,7 @@ impl Calendar {
     fn of(period: Period, failed: &BTreeSet<Hour>, all: &BTreeSet<Hour>) -> Option<(f64, Self)> {
         let ran: BTreeSet<Hour> = all.iter().copied().filter(|hour| period.contains(hour)).collect();
         let days = |hours: &BTreeSet<Hour>| -> usize {
-            let days: BTreeSet<i64> = hours.iter().map(day_of).collect();
+            let days: BTreeSet<i64> = hours.iter().map(|hour| period.day_of(*hour)).collect();
             days.len()
         };
         let by_hours = chance(failed.len(), ran.len(), all.len());
@@ -258,7 +259,7 @@ impl Calendar {
             | Period::LastDay
             | Period::MonthEnd
             | Period::Hour(_)
-            | Period::Midnight => &period,
+            | Period::TwoHours(_) => &period,
         };
         format!("; all failures were on {period} (UTC), as {ran} of the {all} hours with a run")
     }
@@ -266,15 +267,17 @@ impl Calendar {
 
 impl Period {
     /// All periods that contain an hour, and some that do not.
-    fn all(hour: Hour) -> [Self; 7] {
+    fn all(hour: Hour) -> [Self; 8] {
+        let of_day = hour.rem_euclid(HOURS);
         [
             Self::Weekend,
             Self::Weekday(weekday(hour)),
             Self::MonthStart,
             Self::LastDay,
             Self::MonthEnd,
-            Self::Hour(hour.rem_euclid(HOURS)),
-            Self::Midnight,
+            Self::Hour(of_day),
+            Self::TwoHours(of_day),
+            Self::TwoHours((of_day - 1).rem_euclid(HOURS)),
         ]
     }
 
@@ -287,13 +290,26 @@ impl Period {
             Self::LastDay => at().1 == 0,
             Self::MonthEnd => at().1 < LAST_DAYS,
             Self::Hour(of_day) => hour.rem_euclid(HOURS) == of_day,
-            Self::Midnight => matches!(hour.rem_euclid(HOURS), 0 | 23),
+            Self::TwoHours(first) => (hour - first).rem_euclid(HOURS) < 2,
+        }
+    }
+
+    /// The day of an hour. Two hours around midnight are of one day.
+    const fn day_of(self, hour: Hour) -> i64 {
+        match self {
+            Self::TwoHours(first) => (hour - first).div_euclid(HOURS),
+            Self::Weekend
+            | Self::Weekday(_)
+            | Self::MonthStart
+            | Self::LastDay
+            | Self::MonthEnd
+            | Self::Hour(_) => day_of(&hour),
         }
     }
 
     /// The day of an occurrence; of the end of a month its last day.
     fn occurrence(self, hour: Hour) -> i64 {
-        let day = day_of(&hour);
+        let day = self.day_of(hour);
         match self {
             Self::MonthEnd => {
                 let (_, left) = Timestamp::from_unix_ms(hour * HOUR_MS).day_of_month();
@@ -304,7 +320,7 @@ impl Period {
             | Self::MonthStart
             | Self::LastDay
             | Self::Hour(_)
-            | Self::Midnight => day,
+            | Self::TwoHours(_) => day,
         }
     }
 
@@ -314,13 +330,13 @@ impl Period {
             Self::Weekend => 1.0,
             Self::Weekday(_) => 7.0,
             Self::MonthStart | Self::LastDay | Self::MonthEnd => 3.0,
-            Self::Hour(_) | Self::Midnight => 25.0,
+            Self::Hour(_) | Self::TwoHours(_) => 48.0,
         }
     }
 
     const fn is_time_of_day(self) -> bool {
         match self {
-            Self::Hour(_) | Self::Midnight => true,
+            Self::Hour(_) | Self::TwoHours(_) => true,
             Self::Weekend | Self::Weekday(_) | Self::MonthStart | Self::LastDay | Self::MonthEnd => false,
         }
     }
@@ -328,7 +344,7 @@ impl Period {
     const fn is_of_month_or_weekday(self) -> bool {
         match self {
             Self::Weekday(_) | Self::MonthStart | Self::LastDay | Self::MonthEnd => true,
-            Self::Weekend | Self::Hour(_) | Self::Midnight => false,
+            Self::Weekend | Self::Hour(_) | Self::TwoHours(_) => false,
         }
     }
 
@@ -348,17 +364,17 @@ impl Period {
             Self::MonthStart => "first days of a month".to_owned(),
             Self::LastDay => "last days of a month".to_owned(),
             Self::MonthEnd => "days among the last three of a month".to_owned(),
-            Self::Hour(hour) => between(hour),
-            Self::Midnight => "between 23:00 and 01:00 UTC".to_owned(),
+            Self::Hour(hour) => between(hour, 1),
+            Self::TwoHours(hour) => between(hour, 2),
         }
     }
 }
 
-fn between(hour: i64) -> String {
-    format!("between {hour:02}:00 and {:02}:00 UTC", (hour + 1) % HOURS)
+fn between(hour: i64, hours: i64) -> String {
+    format!("between {hour:02}:00 and {:02}:00 UTC", (hour + hours) % HOURS)
 }
 
-fn day_of(hour: &Hour) -> i64 {
+const fn day_of(hour: &Hour) -> i64 {
     hour.div_euclid(HOURS)
 }
 

@@ -115,8 +115,13 @@ pub(crate) const RETRY_FAILS: f64 = 0.5;
 const RETRY_FAILS_AT_MOST: f64 = 0.95;
 /// The number of passed executions of a run from which further ones do not change the likelihood.
 const INFORMATIVE_EXECUTIONS: u32 = 1_000;
+/// The further failures in a run after which it is a row: chance seldom makes four failures.
+const SINGLE_FAILURES: u32 = 2;
+/// The probability that a row of failures of a flaky test goes on, measured in docs/reruns.md: .42 of all failures have a
+/// next one, and .52 are in rows.
+const ROW_GOES_ON: f64 = 0.81;
 /// The number of further failures in a run from which more of them do not change the likelihood.
-const INFORMATIVE_RETRIES: u32 = 2;
+const INFORMATIVE_FAILURES: u32 = 50;
 
 /// The main constants of the model by name.
 pub(crate) fn constants() -> Vec<(&'static str, Vec<f64>)> {
@@ -138,6 +143,7 @@ pub(crate) fn constants() -> Vec<(&'static str, Vec<f64>)> {
         ("caught", vec![CAUGHT]),
         ("brokenPasses", vec![BROKEN_PASSES]),
         ("retryFails", vec![RETRY_FAILS, RETRY_FAILS_AT_MOST]),
+        ("rowGoesOn", vec![ROW_GOES_ON]),
     ]
 }
 
@@ -193,6 +199,16 @@ impl Outcome {
                 ..executions
             }),
             Self::Passed | Self::PassedRepeatedly(_) | Self::Recovered(_) => self,
+        }
+    }
+
+    /// Whether it failed in a row without a pass. What a change broke does so, so the row is no evidence of a flaky test.
+    pub(crate) fn is_row(self) -> bool {
+        match self {
+            Self::Passed | Self::PassedRepeatedly(_) | Self::Recovered(_) => false,
+            Self::Failed(executions) => {
+                executions.failed == executions.all && executions.further_failures() > SINGLE_FAILURES
+            }
         }
     }
 
@@ -408,11 +424,8 @@ impl Likelihood {
             }),
             Outcome::Failed(executions) => {
                 let passed = informative(executions.all - executions.failed);
-                let failed = match executions.informative_failures() {
-                    0 => first_fails,
-                    1 => from_fn(|k| first_fails[k] * again[k]),
-                    _ => from_fn(|k| first_fails[k] * again[k] * again[k]),
-                };
+                let further = executions.further_failures();
+                let failed = from_fn(|k| first_fails[k] * fail_again(again[k], further));
                 match passed {
                     0 => failed,
                     passed => from_fn(|k| failed[k] * (1.0 - first_fails[k]).powi(passed)),
@@ -430,11 +443,20 @@ impl Likelihood {
 }
 
 impl FailedExecutions {
-    /// The failures that count besides the first one: of retries and of other executions.
-    fn informative_failures(self) -> u32 {
+    /// The failures besides the first one: of retries and of other executions.
+    fn further_failures(self) -> u32 {
         let retries = self.attempts.saturating_sub(1);
-        retries.saturating_add(self.failed - 1).min(INFORMATIVE_RETRIES)
+        retries.saturating_add(self.failed - 1)
     }
+}
+
+/// The probability that a test that failed on good code fails this many times more in its run, without a pass. A retry
+/// fails with `again`, and those of a row at least as often as a row goes on.
+fn fail_again(again: f64, further: u32) -> f64 {
+    let further = further.min(INFORMATIVE_FAILURES);
+    let single = further.min(SINGLE_FAILURES);
+    let power = |base: f64, exponent: u32| (0..exponent).fold(1.0, |product, _| product * base);
+    power(again, single) * power(again.max(ROW_GOES_ON), further - single)
 }
 
 /// The number of passes that count, of this many executions.

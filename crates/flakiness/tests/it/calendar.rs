@@ -107,3 +107,53 @@ fn a_test_that_fails_around_midnight_is_flaky_by_the_calendar() {
         "Failed on 12 of 12 days between 05:00 and 06:00 UTC, and in none of 276 other hours with a run",
     );
 }
+
+/// The number of the zones from UTC-8 to UTC+9 in which a test that fails at these local hours is found, of runs at each
+/// hour of 14 days. In the middle of them clocks go forward by `forward` hours.
+fn zones_found(local_hours: &[i64], forward: i64) -> usize {
+    let hours: Vec<i64> = (0..24).collect();
+    let is_found = |zone: &i64| {
+        let verdict = judged(14, &hours, |date, hour| {
+            let clock = if date < "2026-01-08" {
+                *zone
+            } else {
+                zone + forward
+            };
+            local_hours.contains(&(hour + clock).rem_euclid(24))
+        });
+        verdict.reason == Some(Signal::Calendar)
+    };
+    (-8..=9).filter(is_found).count()
+}
+
+#[test]
+fn a_test_that_fails_at_midnight_is_found_in_each_zone() {
+    assert_eq!(zones_found(&[0], 0), 18);
+    assert_eq!(zones_found(&[23, 0], 0), 18);
+    // A change of clocks moves one hour to the next, and two hours to three.
+    assert_eq!(zones_found(&[0], 1), 18);
+    assert_eq!(zones_found(&[23, 0], 1), 0);
+}
+
+/// The number of these zones in which a test that fails on local Mondays is found, of runs at these local hours of 35 days.
+fn zones_with_mondays(local_hours: &[i64]) -> usize {
+    let is_found = |zone: &i64| {
+        let hours: Vec<i64> = local_hours
+            .iter()
+            .map(|hour| (hour - zone).rem_euclid(24))
+            .collect();
+        let verdict = judged(35, &hours, |date, hour| {
+            let at = format!("{date}T{hour:02}:00:00Z").parse::<Timestamp>().unwrap();
+            is_monday(&at.plus_ms(zone * HOUR_MS).to_string()[..10])
+        });
+        verdict.reason == Some(Signal::Calendar)
+    };
+    (-8..=9).filter(is_found).count()
+}
+
+#[test]
+fn days_of_other_zones_are_found_if_their_runs_are_of_one_day_in_utc() {
+    assert_eq!(zones_with_mondays(&[5]), 18);
+    assert_eq!(zones_with_mondays(&[9, 13, 17]), 16);
+    assert_eq!(zones_with_mondays(&[0, 3, 6, 9, 12, 15, 18, 21]), 3);
+}

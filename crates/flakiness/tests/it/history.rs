@@ -139,7 +139,7 @@ fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
         variant,
         letters,
         all,
-        1_u32..5,
+        1_u32..8,
         0_u32..100,
         proptest::option::weighted(0.4, 0_u32..12),
     )

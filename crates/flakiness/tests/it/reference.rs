@@ -64,6 +64,13 @@ impl Row {
         executions.is_some_and(|(all, failed)| self.results[&test].0 == 'F' && failed < all)
     }
 
+    /// Whether the test failed four times or more, retries among them.
+    pub(crate) fn is_row(&self, test: u32) -> bool {
+        let (letter, attempts) = self.results[&test];
+        let failed = self.executions.get(&test).map_or(1, |(_, failed)| *failed);
+        letter == 'F' && attempts - 1 + failed >= 4
+    }
+
     /// The same without executions that passed beside failed ones.
     pub(crate) fn likelihood_of_failed(&self, test: u32, p1: f64) -> (f64, f64) {
         let mut row = self.clone();
@@ -93,7 +100,8 @@ impl Row {
                 (p1 * (1.0 - s.min(0.95)) * others, 0.002)
             }
             _ => {
-                let again = s.powi((attempts as i32 - 1 + failed as i32 - 1).min(2));
+                let further = (attempts as i32 - 1 + failed as i32 - 1).min(50);
+                let again = s.powi(further.min(2)) * s.max(0.81).powi((further - 2).max(0));
                 let good = p1 * again * (1.0 - p1).powi((all - failed) as i32);
                 (good, if failed == all { 0.998 } else { 0.002 })
             }
@@ -1013,42 +1021,56 @@ fn period(rows: &[Row], test: u32, is_read: impl Fn(&Row) -> bool) -> Option<(BT
             .product()
     };
     let failed_days = days(&failed);
-    if failed_days.len() < 3 {
-        return None;
-    }
     let weekday = |hour: &i64| (hour.div_euclid(24) + 4).rem_euclid(7);
     // The date, as text: 2026-01-31.
     let date = |hour: i64| Timestamp::from_unix_ms(hour * 3_600_000).to_string()[..10].to_owned();
     let is_last = |hour: i64, days: i64| date(hour)[..7] != date(hour + 24 * days)[..7];
     let (of_day, of_week) = (first.rem_euclid(24), weekday(first));
-    let apart = failed_days.last().unwrap() - failed_days.first().unwrap();
+    let apart = failed_days.last()? - failed_days.first()?;
     let months: BTreeSet<String> = failed.iter().map(|hour| date(*hour)[..7].to_owned()).collect();
     let of_months = months.len();
     type IsIn<'a> = Box<dyn Fn(&i64) -> bool + 'a>;
-    let periods: [(IsIn<'_>, f64, bool); 7] = [
+    let three_days = failed_days.len() >= 3;
+    // Two hours around midnight are of one day.
+    let two_hours = |first: i64| -> (IsIn<'_>, f64, bool) {
+        let nights = failed.iter().map(|hour| (hour - first).div_euclid(24));
+        let three_nights = nights.collect::<BTreeSet<_>>().len() >= 3;
+        let is_in = move |hour: &i64| three_nights && (hour - first).rem_euclid(24) < 2;
+        (Box::new(is_in), 0.005 / 48.0, false)
+    };
+    let periods: [(IsIn<'_>, f64, bool); 8] = [
         (
-            Box::new(|hour| apart > 2 && matches!(weekday(hour), 0 | 6)),
+            Box::new(|hour| three_days && apart > 2 && matches!(weekday(hour), 0 | 6)),
             0.005,
             true,
         ),
-        (Box::new(|hour| weekday(hour) == of_week), 0.005 / 7.0, true),
-        (Box::new(|hour| date(*hour).ends_with("-01")), 0.005 / 3.0, true),
-        (Box::new(|hour| is_last(*hour, 1)), 0.005 / 3.0, true),
+        (
+            Box::new(|hour| three_days && weekday(hour) == of_week),
+            0.005 / 7.0,
+            true,
+        ),
+        (
+            Box::new(|hour| three_days && date(*hour).ends_with("-01")),
+            0.005 / 3.0,
+            true,
+        ),
+        (
+            Box::new(|hour| three_days && is_last(*hour, 1)),
+            0.005 / 3.0,
+            true,
+        ),
         (
             Box::new(|hour| of_months >= 3 && is_last(*hour, 3)),
             0.005 / 3.0,
             true,
         ),
         (
-            Box::new(|hour| hour.rem_euclid(24) == of_day),
-            0.005 / 25.0,
+            Box::new(|hour| three_days && hour.rem_euclid(24) == of_day),
+            0.005 / 48.0,
             false,
         ),
-        (
-            Box::new(|hour| [23, 0].contains(&hour.rem_euclid(24))),
-            0.005 / 25.0,
-            false,
-        ),
+        two_hours(of_day),
+        two_hours(of_day - 1),
     ];
     let found = periods.iter().filter_map(|(is_in, level, of_days)| {
         let given: BTreeSet<i64> = all.iter().copied().filter(|hour| is_in(hour)).collect();

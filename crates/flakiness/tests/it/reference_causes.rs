@@ -108,7 +108,10 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
         .map(|i| branch(*i))
         .filter(|other| *other != branch(index))
         .collect();
-    let counted = |i: &&usize| letter(**i) != 'P' && rows[order[**i]].beta < 0.1;
+    let counted = |i: &&usize| {
+        let row = &rows[order[**i]];
+        letter(**i) != 'P' && row.beta < 0.1 && !row.is_row(test)
+    };
     Witnesses {
         branches: branches.len(),
         is_known: earlier.iter().any(|i| counted(&i))

@@ -52,7 +52,7 @@ pub struct CauseFacts {
     pub in_crowd: bool,
     /// Whether it failed in a crowd of the stable branch that failed in the run before or after it, too, and lasts.
     pub in_lasting_crowd: bool,
-    /// Other runs with a pass, or with a failure that is a flake with a probability of at least 0.5.
+    /// Other runs with a pass, or with a failure, not in a row, that is a flake with a probability of at least 0.5.
     pub good_runs: u32,
     /// Those of them with such a failure.
     pub good_failed: u32,
@@ -538,7 +538,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         let is_good = |other: &&JudgedResult<'_, '_>| {
             other.run != failure.run
                 && other.by_calendar == failure.by_calendar
-                && (!other.outcome.had_failure() || other.flake >= 0.5)
+                && (!other.outcome.had_failure() || other.flake >= 0.5 && !other.outcome.is_row())
         };
         let failed = self
             .results()

@@ -35,8 +35,8 @@ pub(crate) struct Sighting {
 pub(crate) struct Witnesses {
     /// The other branches that met the same failure.
     pub(crate) branches: u32,
-    /// Whether anything else speaks for the test's innocence: it failed before the test last passed, or it fails on the
-    /// stable branch.
+    /// Whether anything else speaks for the test's innocence: it failed before the test last passed, not in a row, or it
+    /// fails on the stable branch.
     pub(crate) is_known: bool,
     /// The start of the last result before this one that is no failure.
     pub(crate) passed_at: Option<Timestamp>,
@@ -73,7 +73,7 @@ fn find_on_variant(by_time: &mut [(&Sighting, &mut Witnesses)]) {
     let (mut failures, mut counted_since_pass) = (0_u32, 0_u32);
     let mut passed_at = None;
     for (sighting, found) in by_time {
-        let counts = sighting.beta < MASS_FAILURE;
+        let counts = sighting.beta < MASS_FAILURE && !sighting.outcome.is_row();
         found.passed_at = passed_at;
         if !sighting.outcome.failed() {
             since_pass.clear();
