@@ -85,9 +85,8 @@ fn earlier_reports_without_a_branch_are_of_the_stable_branch() {
         );
         fs::write(folder.join("junit.xml"), report).unwrap();
     }
-    let (status, value) = gate(history.path(), &[("pays", None)], &[]);
-    assert_eq!(status, Some(0), "{value}");
-    let report = history.path().join("new.xml");
+    let own = tempfile::tempdir().unwrap();
+    let report = own.path().join("new.xml");
     let folder = history.path().display().to_string();
     fs::write(&report, junit(true)).unwrap();
     let new = report.display().to_string();
