@@ -209,24 +209,30 @@ fn administer(sql: &str) -> Result<()> {
 /// number of the run, test, start offset, browser, attempts, part and status, as in the view `result`.
 pub fn insert_results(query: &str) -> String {
     format!(
-        "INSERT INTO result_block (project_id, started_at, run_number, block, present, status, duration_ms, start_offset_ms, \
-             browser, attempts, part) \
+        "INSERT INTO result_block (project_id, started_at, run_number, block, present, status, duration_ms, \
+             long_duration_ms, start_step_ms, browser, attempts, part) \
          SELECT project_id, started_at, run_number, block, \
              CASE WHEN last >= tests THEN (SELECT string_agg(set_byte('\\x00', 0, ( \
                      SELECT coalesce(sum(1 << place % 8), 0)::integer FROM unnest(places) AS place WHERE place / 8 = byte)), \
                  ''::bytea ORDER BY byte) FROM generate_series(0, 63) AS byte) END, \
-             status, duration_ms, start_offset_ms, browser, attempts, part \
+             status, duration_ms, long_duration_ms, start_step_ms, browser, attempts, part \
          FROM (SELECT project_id, started_at, run_number, test / 512 AS block, count(*) AS tests, max(test % 512) AS last, \
              array_agg(test % 512) AS places, \
              string_agg(set_byte('\\x00', 0, status), ''::bytea ORDER BY test) AS status, \
-             array_agg(duration_ms::integer ORDER BY test) AS duration_ms, \
-             CASE WHEN bool_or(start_offset_ms IS NOT NULL) \
-                 THEN array_agg(start_offset_ms::integer ORDER BY test) END AS start_offset_ms, \
+             array_agg(short_ms ORDER BY test) AS duration_ms, \
+             CASE WHEN bool_or(long_ms IS NOT NULL) THEN array_agg(long_ms ORDER BY test) END AS long_duration_ms, \
+             CASE WHEN bool_or(step IS NOT NULL) THEN array_agg(step ORDER BY test) END AS start_step_ms, \
              CASE WHEN bool_or(browser <> 0) THEN array_agg(browser ORDER BY test) END AS browser, \
              CASE WHEN bool_or(attempts <> 0) THEN array_agg(attempts ORDER BY test) END AS attempts, \
              CASE WHEN bool_or(part <> 0) THEN array_agg(part ORDER BY test) END AS part \
-         FROM ({query}) AS result (project_id, started_at, duration_ms, run_number, test, start_offset_ms, browser, \
-             attempts, part, status) \
+         FROM (SELECT *, (base - coalesce(lag(base) OVER (PARTITION BY project_id, started_at, run_number, test / 512, \
+                 base IS NULL ORDER BY test), 0))::integer AS step \
+             FROM (SELECT *, start_offset_ms::integer - coalesce(sum(short_ms) OVER (PARTITION BY project_id, started_at, run_number, \
+                     test / 512 ORDER BY test ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW), 0) AS base \
+                 FROM (SELECT *, CASE WHEN duration_ms < 32768 THEN duration_ms END::smallint AS short_ms, \
+                     CASE WHEN duration_ms >= 32768 THEN duration_ms END::bigint AS long_ms \
+                     FROM ({query}) AS result (project_id, started_at, duration_ms, run_number, test, start_offset_ms, browser, \
+                         attempts, part, status)) AS measured) AS placed) AS stepped \
          GROUP BY project_id, started_at, run_number, test / 512) AS block;"
     )
 }

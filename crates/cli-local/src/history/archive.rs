@@ -5,6 +5,7 @@ use std::{
     io::{self, Read, Seek as _, SeekFrom},
 };
 
+use anyhow::{Context as _, ensure};
 use assay_reports::SourceFile;
 use zip::ZipArchive;
 
@@ -24,28 +25,12 @@ const MOST_RATIO: u64 = 250;
 const SMALL: u64 = 8 << 20;
 /// The longest comment behind the directory of an archive, and the records around it.
 const LONGEST_TAIL: u64 = 0xffff + 22 + 20;
+const NO_ZIP: &str = "it is no readable zip";
 
-/// Why an archive is not read, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// It is no zip, or broken.
-    #[error("it is no readable zip ({0})")]
-    Broken(String),
-    /// It has too many entries.
-    #[error("it has more than {MOST_ENTRIES} files")]
-    TooMany,
-    /// A file unpacks to far more than its packed size.
-    #[error("{0} unpacks to more than {MOST_RATIO} times its size, as only a bomb does")]
-    Bomb(String),
-    /// All reports together are too large.
-    #[error("its reports exceed {} MiB", MOST_BYTES >> 20)]
-    TooLarge,
-    /// Reading the downloaded file failed.
-    #[error("reading it failed: {0}")]
-    Io(#[from] io::Error),
-}
+/// Why an archive with more than [`MOST_BYTES`] of reports is not read.
+pub const TOO_LARGE: &str = "its reports exceed 256 MiB";
 
-/// The content of an archive.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub struct Unpacked {
     /// The reports.
@@ -54,136 +39,123 @@ pub struct Unpacked {
     pub refused: Vec<String>,
 }
 
-/// Reads the reports in a zip.
-///
-/// # Errors
-/// An [`ArchiveError`] if it is broken or a bomb. Then none of its reports is used.
-pub fn unpack(file: File) -> Result<Unpacked, ArchiveError> {
-    unpack_within(file, MOST_BYTES)
+/// Reads the reports in a zip, or a file that is itself a report. Fails if it is broken or a bomb. Then none of its
+/// reports is used.
+pub fn reports(mut file: File, name: &str, is_archive: bool) -> anyhow::Result<Unpacked> {
+    if is_archive {
+        return unpack_within(file, MOST_BYTES);
+    }
+    let mut unpacked = Unpacked::default();
+    let size = file.metadata()?.len();
+    let report = read_report(&mut file, name, size, MOST_BYTES)?.1;
+    unpacked.reports.extend(report);
+    Ok(unpacked)
 }
 
-/// Reads at most this many bytes of reports.
-fn unpack_within(mut file: File, most_bytes: u64) -> Result<Unpacked, ArchiveError> {
-    if entries(&mut file)? > MOST_ENTRIES {
-        return Err(ArchiveError::TooMany);
-    }
-    let broken = |error: zip::result::ZipError| ArchiveError::Broken(error.to_string());
-    let mut archive = ZipArchive::new(file).map_err(broken)?;
+/// Reads at most this many bytes of reports in a zip.
+fn unpack_within(mut file: File, most_bytes: u64) -> anyhow::Result<Unpacked> {
+    let count = entries(&mut file)?;
+    ensure!(count <= MOST_ENTRIES, "it has more than {MOST_ENTRIES} files");
+    let mut archive = ZipArchive::new(file).context(NO_ZIP)?;
     let mut unpacked = Unpacked::default();
-    let (mut of_reports, mut of_others) = (0_u64, 0_u64);
+    let (mut left, mut left_of_others) = (most_bytes, MOST_BYTES_OF_OTHERS);
     for index in 0..archive.len() {
-        let entry = archive.by_index_raw(index).map_err(broken)?;
+        let entry = archive.by_index_raw(index).context(NO_ZIP)?;
         if entry.is_dir() {
             continue;
         }
-        let name = entry
-            .enclosed_name()
-            .map(|path| path.to_string_lossy().replace('\\', "/"));
+        let shown = assay_reports::shown_name(&String::from_utf8_lossy(entry.name_raw()));
+        let name = entry.enclosed_name();
         let (Some(name), false, false) = (name, entry.is_symlink(), entry.encrypted()) else {
-            let name = String::from_utf8_lossy(entry.name_raw());
-            unpacked.refused.push(assay_reports::shown_name(&name));
+            unpacked.refused.push(shown);
             continue;
         };
-        let packed = entry.compressed_size();
+        let (name, packed) = (name.to_string_lossy().replace('\\', "/"), entry.compressed_size());
         drop(entry);
         if !files::may_be_report(&name) {
             continue;
         }
-        let mut bytes = Vec::new();
-        let mut entry = archive.by_index(index).map_err(broken)?;
-        read_on(&mut entry, &mut bytes, BEGINNING, &name, packed)?;
-        if assay_reports::looks_like_report(&bytes).is_none() {
-            if bytes.starts_with(b"PK\x03\x04") {
-                unpacked.refused.push(assay_reports::shown_name(&name));
+        let mut entry = archive.by_index(index).context(NO_ZIP)?;
+        let (beginning, report) = read_report(&mut entry, &name, packed, left)?;
+        match report {
+            Some(report) => {
+                left -= length(&report.bytes);
+                unpacked.reports.push(report);
             }
-            of_others += length(&bytes);
-            if of_others > MOST_BYTES_OF_OTHERS {
-                return Err(ArchiveError::TooLarge);
+            None => {
+                unpacked
+                    .refused
+                    .extend(Some(shown).filter(|_| beginning.starts_with(b"PK\x03\x04")));
+                left_of_others = left_of_others
+                    .checked_sub(length(&beginning))
+                    .context(TOO_LARGE)?;
             }
-            continue;
         }
-        read_on(&mut entry, &mut bytes, most_bytes - of_reports + 1, &name, packed)?;
-        of_reports += length(&bytes);
-        if of_reports > most_bytes {
-            return Err(ArchiveError::TooLarge);
-        }
-        unpacked.reports.push(report(name, bytes));
     }
     Ok(unpacked)
 }
 
-/// Reads a file that is no archive, if it is a report.
-///
-/// # Errors
-/// [`ArchiveError::TooLarge`], or a failure to read.
-pub fn plain(mut file: File, name: &str) -> Result<Unpacked, ArchiveError> {
+/// Reads a file to its end if it is a report, and else only its beginning.
+fn read_report(
+    from: &mut impl Read,
+    name: &str,
+    packed: u64,
+    most: u64,
+) -> anyhow::Result<(Vec<u8>, Option<SourceFile>)> {
+    let shown = assay_reports::shown_name(name);
+    // A bomb is noticed here, and not after all its bytes.
+    let allowed = packed.saturating_mul(MOST_RATIO).max(SMALL);
     let mut bytes = Vec::new();
-    file.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
+    let mut read_to = |bytes: &mut Vec<u8>, most: u64| {
+        let limit = most.min(allowed.saturating_add(1)).saturating_sub(length(bytes));
+        from.take(limit)
+            .read_to_end(bytes)
+            .with_context(|| shown.clone())?;
+        let is_bomb = length(bytes) > allowed;
+        ensure!(
+            !is_bomb,
+            "{shown} unpacks to more than {MOST_RATIO} times its size, as only a bomb does"
+        );
+        anyhow::Ok(())
+    };
+    read_to(&mut bytes, BEGINNING)?;
     if assay_reports::looks_like_report(&bytes).is_none() {
-        return Ok(Unpacked::default());
+        return Ok((bytes, None));
     }
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    if length(&bytes) > MOST_BYTES {
-        return Err(ArchiveError::TooLarge);
-    }
-    Ok(Unpacked {
-        reports: vec![report(name.to_owned(), bytes)],
-        refused: Vec::new(),
-    })
-}
-
-const fn report(name: String, bytes: Vec<u8>) -> SourceFile {
-    SourceFile {
-        name,
+    read_to(&mut bytes, most.saturating_add(1))?;
+    ensure!(length(&bytes) <= most, TOO_LARGE);
+    let report = SourceFile {
+        name: name.to_owned(),
         bytes,
         modified: None,
-    }
+    };
+    Ok((Vec::new(), Some(report)))
 }
 
 fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Reads until there are `most` bytes.
-fn read_on(
-    entry: &mut impl Read,
-    bytes: &mut Vec<u8>,
-    most: u64,
-    name: &str,
-    packed: u64,
-) -> Result<(), ArchiveError> {
-    // A bomb is noticed here, and not after all its bytes.
-    let allowed = packed.saturating_mul(MOST_RATIO).max(SMALL).saturating_add(1);
-    let limit = most.min(allowed).saturating_sub(length(bytes));
-    let read = entry.take(limit).read_to_end(bytes);
-    read.map_err(|error| ArchiveError::Broken(format!("{}: {error}", assay_reports::shown_name(name))))?;
-    match length(bytes) >= allowed {
-        true => Err(ArchiveError::Bomb(assay_reports::shown_name(name))),
-        false => Ok(()),
-    }
-}
-
 /// The number of entries that the end of a zip names. A comment must end with the file, so that the library reads the same
 /// directory.
-fn entries(file: &mut File) -> Result<u64, ArchiveError> {
+fn entries(file: &mut File) -> anyhow::Result<u64> {
     let size = file.seek(SeekFrom::End(0))?;
     let tail = bytes_at(file, size.saturating_sub(LONGEST_TAIL), LONGEST_TAIL)?;
-    let no_zip = || ArchiveError::Broken("it has no directory".to_owned());
     let is_end = |at: &usize| {
         let comment = number(&tail, at + 20, 2);
         tail.get(*at..).is_some_and(|end| end.starts_with(b"PK\x05\x06"))
             && comment == Some(length(&tail).saturating_sub(length(tail.get(..at + 22).unwrap_or_default())))
     };
-    let end = (0..tail.len()).rev().find(is_end).ok_or_else(no_zip)?;
+    let end = (0..tail.len()).rev().find(is_end).context(NO_ZIP)?;
     let locator = end.saturating_sub(20);
     if tail
         .get(locator..end)
         .is_some_and(|at| at.starts_with(b"PK\x06\x07"))
     {
-        let record = number(&tail, locator + 8, 8).ok_or_else(no_zip)?;
-        return number(&bytes_at(file, record, 56)?, 32, 8).ok_or_else(no_zip);
+        let record = number(&tail, locator + 8, 8).context(NO_ZIP)?;
+        return number(&bytes_at(file, record, 56)?, 32, 8).context(NO_ZIP);
     }
-    number(&tail, end + 10, 2).ok_or_else(no_zip)
+    number(&tail, end + 10, 2).context(NO_ZIP)
 }
 
 fn bytes_at(file: &mut File, at: u64, most: u64) -> io::Result<Vec<u8>> {
@@ -210,16 +182,21 @@ mod tests {
 
     const REPORT: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
 
-    fn zipped(write: impl FnOnce(&mut ZipWriter<File>, SimpleFileOptions)) -> Result<Unpacked, ArchiveError> {
+    fn zipped(write: impl FnOnce(&mut ZipWriter<File>, SimpleFileOptions)) -> anyhow::Result<Unpacked> {
         let file = tempfile::tempfile().unwrap();
         let mut writer = ZipWriter::new(file);
         write(&mut writer, SimpleFileOptions::default());
-        unpack(writer.finish().unwrap())
+        unpack_within(writer.finish().unwrap(), MOST_BYTES)
     }
 
     fn add(writer: &mut ZipWriter<File>, name: &str, options: SimpleFileOptions, content: &[u8]) {
         writer.start_file(name, options).unwrap();
         writer.write_all(content).unwrap();
+    }
+
+    fn assert_fails(unpacked: anyhow::Result<Unpacked>, part: &str) {
+        let error = unpacked.unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
     }
 
     #[test]
@@ -262,14 +239,14 @@ mod tests {
             content.resize(10 << 20, b' ');
             add(writer, "bomb.xml", options, &content);
         });
-        assert!(matches!(bomb, Err(ArchiveError::Bomb(_))), "{bomb:?}");
+        assert_fails(bomb, "bomb.xml unpacks to more than 250 times its size");
 
         let mut writer = ZipWriter::new(tempfile::tempfile().unwrap());
         for name in ["a.xml", "b.xml"] {
             add(&mut writer, name, SimpleFileOptions::default(), REPORT.as_bytes());
         }
         let total = unpack_within(writer.finish().unwrap(), 60);
-        assert!(matches!(total, Err(ArchiveError::TooLarge)), "{total:?}");
+        assert_fails(total, TOO_LARGE);
 
         // The end of an archive in zip64 that claims four billion entries.
         let mut file = tempfile::tempfile().unwrap();
@@ -283,10 +260,7 @@ mod tests {
         end.extend([0xff; 2]);
         end.resize(20 + 22, 0);
         file.write_all(&[record, end].concat()).unwrap();
-        assert!(matches!(unpack(file), Err(ArchiveError::TooMany)));
-        assert!(matches!(
-            unpack(tempfile::tempfile().unwrap()),
-            Err(ArchiveError::Broken(_))
-        ));
+        assert_fails(unpack_within(file, MOST_BYTES), "it has more than 100000 files");
+        assert_fails(unpack_within(tempfile::tempfile().unwrap(), MOST_BYTES), NO_ZIP);
     }
 }

@@ -1,7 +1,6 @@
 //! A tree of reports whose paths name the run, the branch and the commit.
 
 use std::{
-    cmp::Reverse,
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
@@ -25,9 +24,6 @@ pub type PathValues = BTreeMap<&'static str, String>;
 
 /// The values of a run, and its files.
 pub type TreeRun = (PathValues, Vec<PathBuf>);
-
-/// A part of a name in the order of people: `run-9` before `run-10`.
-type Ordered = Vec<(Reverse<bool>, u128, String)>;
 
 impl PathPattern {
     /// Parses a pattern. A name takes as little of a folder as the text after it allows, and `{*branch}` as few folders.
@@ -62,14 +58,15 @@ pub fn runs(
     folder: &Path,
     pattern: &PathPattern,
 ) -> anyhow::Result<(Vec<TreeRun>, usize)> {
-    let mut runs: BTreeMap<(Ordered, PathValues), Vec<PathBuf>> = BTreeMap::new();
+    // `run-9` is before `run-10`.
+    let mut runs: BTreeMap<(usize, PathValues), Vec<PathBuf>> = BTreeMap::new();
     let mut others = 0;
     for candidate in files::candidates(progress, &[folder.to_owned()], &[])? {
         let below = candidate.path.strip_prefix(folder).unwrap_or(&candidate.path);
         match pattern.values(&below.to_string_lossy().replace('\\', "/")) {
             Some(values) => {
-                let order = values.get("run").map(|run| ordered(run)).unwrap_or_default();
-                runs.entry((order, values)).or_default().push(candidate.path);
+                let length = values.get("run").map_or(0, String::len);
+                runs.entry((length, values)).or_default().push(candidate.path);
             }
             None => others += 1,
         }
@@ -81,22 +78,6 @@ pub fn runs(
     );
     let runs = runs.into_iter().map(|((_, values), files)| (values, files));
     Ok((runs.collect(), others))
-}
-
-/// Splits a name into its numbers and the texts between them.
-fn ordered(name: &str) -> Ordered {
-    let mut parts: Ordered = Vec::new();
-    for c in name.chars() {
-        let is_digit = c.is_ascii_digit();
-        match parts.last_mut() {
-            Some((Reverse(number), _, text)) if *number == is_digit => text.push(c),
-            Some(_) | None => parts.push((Reverse(is_digit), 0, c.to_string())),
-        }
-    }
-    for (_, number, text) in &mut parts {
-        *number = text.parse().unwrap_or(0);
-    }
-    parts
 }
 
 #[cfg(test)]
@@ -130,6 +111,5 @@ mod tests {
         let misspelt = PathPattern::parse("{run}/{brunch}").unwrap_err();
         assert!(misspelt.contains("{branch}"), "{misspelt}");
         assert!(PathPattern::parse("{run").is_err());
-        assert!(ordered("run-9") < ordered("run-10") && ordered("9") < ordered("10a"));
     }
 }

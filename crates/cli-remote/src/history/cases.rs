@@ -1,13 +1,10 @@
 //! Test results that a CI service itself keeps, as JUnit XML.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use super::{HostError, Requests, list, text};
 
-/// The fields of a result, by the services' names: class, file and seconds, each with its attribute, then the status and
-/// the texts of a failure.
+/// The attributes of a result, each with its names at the services.
 const ATTRIBUTES: [(&str, &[&str]); 4] = [
     ("name", &["/name"]),
     ("classname", &["/classname", "/className"]),
@@ -38,82 +35,65 @@ pub struct Cases {
 
 impl Cases {
     /// The report of the service. None if it has no results.
-    pub(super) fn report(&self, requests: &Requests) -> Result<Option<Vec<u8>>, HostError> {
-        let (mut xml, mut has_case) = ("<testsuites>".to_owned(), false);
+    pub fn report(&self, requests: &Requests) -> Result<Option<Vec<u8>>, HostError> {
+        let mut suites = String::new();
         let listed = requests.each(&self.path, self.suites, |suite| {
-            let name = text(suite, "/name").filter(|_| !self.cases.is_empty());
-            if self.of_job.is_some() && self.of_job != name {
-                return true;
+            if self.cases.is_empty() {
+                suites += &format!("<testsuite>{}</testsuite>", case(suite));
+            } else if self.of_job.is_none() || self.of_job == text(suite, "/name") {
+                // The job's name is no part of the names of its tests.
+                let name = text(suite, "/name").filter(|_| self.of_job.is_none());
+                let [name, start] = [("name", name), ("timestamp", text(suite, "/timestamp"))].map(attribute);
+                let cases: String = list(suite, self.cases).map(case).collect();
+                suites += &format!("<testsuite{name}{start}>{cases}</testsuite>");
             }
-            // The job's name is no part of the names of its tests.
-            let name = name.filter(|_| self.of_job.is_none());
-            let start = text(suite, "/timestamp").filter(|_| !self.cases.is_empty());
-            let start = start.map_or(String::new(), |start| attribute("timestamp", &start));
-            xml.push_str(&format!(
-                "<testsuite{}{start}>",
-                attribute("name", &name.unwrap_or_default())
-            ));
-            match self.cases {
-                "" => write(suite, &mut xml, &mut has_case),
-                cases => list(suite, cases).for_each(|case| write(case, &mut xml, &mut has_case)),
-            }
-            xml.push_str("</testsuite>");
             true
         });
         match listed {
             Err(error) if !error.is_gone() => return Err(error),
             Err(_) | Ok(()) => {}
         }
-        xml.push_str("</testsuites>");
-        Ok(has_case.then(|| xml.into_bytes()))
+        let report = format!("<testsuites>{suites}</testsuites>").into_bytes();
+        Ok(Some(report).filter(|_| suites.contains("<testcase")))
     }
 }
 
-/// Writes a result of a test.
-fn write(case: &Value, xml: &mut String, has_case: &mut bool) {
-    *has_case = true;
-    xml.push_str("<testcase");
-    for (name, places) in ATTRIBUTES {
-        let value = places.iter().find_map(|place| text(case, place));
-        let value = value.filter(|value| !value.is_empty() || name == "name");
-        xml.extend(value.map(|value| attribute(name, &value)));
-    }
-    let status = STATUSES.iter().find_map(|place| text(case, place));
-    let status = status.unwrap_or_default().to_ascii_lowercase();
-    // Writing to a string cannot fail.
-    let _ = match status.as_str() {
-        "success" | "passed" | "fixed" => write!(xml, "/>"),
-        "skipped" => write!(xml, "><skipped/></testcase>"),
+/// A result of a test.
+fn case(case: &Value) -> String {
+    let find = |places: &[&str]| places.iter().find_map(|place| text(case, place));
+    let attributes = ATTRIBUTES.map(|(name, places)| {
+        attribute((
+            name,
+            find(places).filter(|value| !value.is_empty() || name == "name"),
+        ))
+    });
+    let outcome = match find(&STATUSES).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "success" | "passed" | "fixed" => String::new(),
+        "skipped" => "<skipped/>".to_owned(),
         "failure" | "failed" | "regression" | "error" => {
             let errors: Vec<_> = ERRORS.iter().filter_map(|place| text(case, place)).collect();
-            let errors = escaped(&errors.join("\n"));
-            write!(xml, "><failure>{errors}</failure></testcase>")
+            format!("<failure>{}</failure>", escaped(&errors.join("\n")))
         }
         // An unknown word is no pass.
         other => {
-            let message = attribute("message", &format!("the unknown result {other:?}"));
-            write!(xml, "><error{message}/></testcase>")
+            let message = format!("the unknown result {other:?}");
+            format!("<error{}/>", attribute(("message", Some(message))))
         }
     };
+    format!("<testcase{}>{outcome}</testcase>", attributes.concat())
 }
 
-fn attribute(name: &str, value: &str) -> String {
-    format!(" {name}=\"{}\"", escaped(value))
+fn attribute((name, value): (&str, Option<String>)) -> String {
+    value.map_or(String::new(), |value| format!(" {name}=\"{}\"", escaped(&value)))
 }
 
 /// A text in XML, without the characters that XML cannot hold.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            '\t' | ' '..='\u{fffd}' | '\u{10000}'.. => out.push(c),
-            _ => {}
-        }
-    }
-    out
+    let is_allowed = |c: &char| matches!(c, '\n' | '\t' | ' '..='\u{fffd}' | '\u{10000}'..);
+    let text: String = text.chars().filter(is_allowed).collect();
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\n', "&#10;")
 }

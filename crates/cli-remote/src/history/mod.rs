@@ -2,7 +2,7 @@
 //!
 //! Each [`Service`] is a table of addresses with two functions, which list the runs and the reports of a run. A report
 //! carries the variables that its job had, as far as the service still knows them, and its context is read from them as
-//! from those of an upload. Nothing is downloaded until [`Project::download`] or [`Project::results`] is called.
+//! from those of an upload. Nothing is downloaded until [`Requests::download`] or [`Cases::report`] is called.
 
 mod buildkite;
 mod cases;
@@ -13,22 +13,26 @@ mod jenkins;
 mod report;
 mod requests;
 
-use std::{cell::RefCell, collections::BTreeMap, fs::File};
+use std::collections::BTreeMap;
 
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::Flags;
 use assay_ingest::ci::{self, CiContext};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Deserialize;
 use serde_json::Value;
 
-pub use buildkite::BUILDKITE;
 pub use cases::Cases;
-pub use circleci::CIRCLECI;
-pub use github::GITHUB;
-pub use gitlab::GITLAB;
-pub use jenkins::JENKINS;
-pub use report::{JobReport, NoReport, read};
+pub use report::{JobReport, read};
 pub use requests::{HostError, Requests, Retries};
+
+/// The services, in the order of the flags.
+pub static SERVICES: [&Service; 5] = [
+    &github::GITHUB,
+    &gitlab::GITLAB,
+    &jenkins::JENKINS,
+    &buildkite::BUILDKITE,
+    &circleci::CIRCLECI,
+];
 
 /// A CI service.
 pub struct Service {
@@ -53,7 +57,8 @@ pub struct Service {
 
 /// Values by the names of CI's variables. A name in lower case is of no variable.
 pub type Values = BTreeMap<&'static str, String>;
-/// The places of values in an answer.
+/// The places of values in an answer: JSON pointers, or the value itself. The names `id` and `start` are those of the run
+/// or the job. Of several places of a name, the last one with a value counts.
 type Places = [(&'static str, &'static str)];
 
 /// A run, pipeline or build.
@@ -70,7 +75,7 @@ pub struct PastRun {
 }
 
 /// What one job, or one artifact of it, may have reported.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PastReport {
     /// Its identity among all reports of the project.
     pub id: String,
@@ -90,69 +95,48 @@ pub struct PastReport {
     pub cases: Option<Cases>,
 }
 
-/// A file that a job left.
-#[derive(Debug, Clone, Default)]
+/// A file that a job left, by the names that the services have for its facts.
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct PastFile {
     /// Its path, or the artifact's name.
+    #[serde(alias = "path")]
     pub name: String,
     /// Where it is.
+    #[serde(default, rename = "archive_download_url", alias = "download_url")]
     pub url: String,
-    /// Whether it is an archive of files.
-    pub is_archive: bool,
     /// Its size in bytes, if known.
+    #[serde(rename = "size_in_bytes", alias = "file_size")]
     pub bytes: Option<u64>,
     /// When the service deletes it, if known.
     pub expires_at: Option<Timestamp>,
     /// Whether the service has deleted it.
+    #[serde(default, rename = "expired")]
     pub is_expired: bool,
+    /// Whether it is an archive of files, whatever its name.
+    #[serde(skip)]
+    pub is_archive: bool,
 }
 
 /// A project of a CI service.
 pub struct Project {
     service: &'static Service,
-    requests: Requests,
+    /// The client of the service.
+    pub requests: Requests,
     name: String,
     base: String,
     workflow: Option<String>,
-    /// Answers that several runs need, by their paths.
-    known: RefCell<BTreeMap<String, Values>>,
-}
-
-impl Service {
-    /// The header with a token, which Jenkins wants with the name of its user.
-    pub fn authorization(&self, user: &str, token: &str) -> (&'static str, String) {
-        let (name, word) = self.header;
-        match word {
-            "Basic " => (
-                name,
-                format!("{word}{}", STANDARD.encode(format!("{user}:{token}"))),
-            ),
-            _ => (name, format!("{word}{token}")),
-        }
-    }
 }
 
 impl Project {
     /// The project of this name, or one workflow of it.
-    pub fn new(service: &'static Service, requests: Requests, name: &str, workflow: Option<&str>) -> Self {
+    pub fn new(service: &'static Service, requests: Requests, name: &str, workflow: Option<String>) -> Self {
         Self {
             service,
             requests,
             name: name.to_owned(),
             base: (service.base)(name),
-            workflow: workflow.map(str::to_owned),
-            known: RefCell::default(),
+            workflow,
         }
-    }
-
-    /// The service and the project.
-    pub fn name(&self) -> String {
-        format!("{} {}", self.service.name.to_lowercase(), self.name)
-    }
-
-    /// The number of requests so far.
-    pub fn requests(&self) -> u64 {
-        self.requests.count()
     }
 
     /// The branch that releases are made from, if the service knows it.
@@ -174,28 +158,39 @@ impl Project {
     /// What the jobs of a run may have reported, in the order of their attempts.
     pub fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
         let mut reports = (self.service.reports)(self, run)?;
+        reports.retain(|report| !report.files.is_empty() || report.cases.is_some());
         reports.sort_by_cached_key(|report| (report.started_at, report.id.len(), report.id.clone()));
         Ok(reports)
     }
 
-    /// Downloads a file. Returns it, to be read from its start, and its size.
-    pub fn download(&self, file: &PastFile) -> Result<(File, u64), HostError> {
-        self.requests.download(&file.url)
-    }
-
-    /// The results that the service keeps, as a report.
-    pub fn results(&self, cases: &Cases) -> Result<Option<Vec<u8>>, HostError> {
-        cases.report(&self.requests)
+    /// The runs of the list at a path below the project, until one that began before `since`.
+    fn list(
+        &self,
+        path: &str,
+        pointer: &str,
+        since: Timestamp,
+        run: impl Fn(&Value) -> Option<PastRun>,
+    ) -> Result<Vec<PastRun>, HostError> {
+        let mut runs = Vec::new();
+        self.requests
+            .each(&format!("{}{path}", self.base), pointer, |answer| {
+                let run = run(answer);
+                let is_new = run.as_ref().is_none_or(|run| run.started_at >= since);
+                runs.extend(run.filter(|_| is_new));
+                is_new
+            })?;
+        Ok(runs)
     }
 }
 
 impl PastRun {
     /// A run without parts, from an answer with its values at these places.
-    fn of(answer: &Value, id: &str, started_at: Option<Timestamp>, places: &Places) -> Option<Self> {
+    fn of(answer: &Value, places: &Places) -> Option<Self> {
+        let mut values = values(answer, places);
         Some(Self {
-            id: text(answer, id)?,
-            started_at: started_at?,
-            values: values(answer, places),
+            id: values.remove("id")?,
+            started_at: values.remove("start")?.parse().ok()?,
+            values,
             parts: Vec::new(),
         })
     }
@@ -203,34 +198,22 @@ impl PastRun {
     fn value(&self, name: &str) -> Option<String> {
         self.values.get(name).cloned()
     }
-}
 
-impl PastReport {
-    /// The report of a job of a run with these values. `event` is the file that describes an event of GitHub.
-    fn new(run: &PastRun, id: &str, values: &Values, event: Option<&Value>) -> Self {
-        let value = |name: &str| values.get(name).or_else(|| run.values.get(name)).cloned();
+    /// The report of a job with these values. `event` is the file that describes an event of GitHub.
+    fn report(&self, job: &Values, event: Option<&Value>) -> PastReport {
+        let value = |name: &str| job.get(name).cloned().or_else(|| self.value(name));
         let event = event.map(|event| event.to_string().into_bytes());
-        Self {
-            id: format!("{}/{id}", run.id),
+        let start = job.get("start").and_then(|start| start.parse().ok());
+        PastReport {
+            id: format!("{}/{}", self.id, job.get("id").map_or("", String::as_str)),
             ci: ci::detect(&value, &|_| event.clone()),
-            ..Self::default()
+            started_at: Some(start.unwrap_or(self.started_at)),
+            ..PastReport::default()
         }
     }
 }
 
-impl PastFile {
-    /// A file of a name, which is an archive if it is named so.
-    fn named(name: String, url: String) -> Self {
-        Self {
-            is_archive: name.to_lowercase().ends_with(".zip"),
-            name,
-            url,
-            ..Self::default()
-        }
-    }
-}
-
-/// The values at these places of an answer. A place without a slash is itself the value.
+/// The values at these places of an answer.
 fn values(answer: &Value, places: &Places) -> Values {
     let found = places.iter().filter_map(|(name, place)| {
         let value = match place.starts_with('/') {
@@ -249,11 +232,6 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// A time of a JSON document.
-fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
-    value.pointer(pointer)?.as_str()?.parse().ok()
 }
 
 /// The entries of an array of a JSON document; none if it has no such array.

@@ -1,8 +1,8 @@
 //! Reads the reports of an old run.
 
 use assay_domain::timestamp::Timestamp;
-use assay_ingest::{Arrival, Files, Flags, PreparedReport, TooLarge};
-use assay_reports::{Clocks, Options, ReadError, SourceFile};
+use assay_ingest::{Arrival, Files, Flags, PreparedReport};
+use assay_reports::{Clocks, Options, SourceFile};
 
 use super::PastReport;
 
@@ -24,25 +24,15 @@ pub struct JobReport {
     pub unread: Vec<String>,
 }
 
-/// Why a job has no report that can be read.
-#[derive(Debug, thiserror::Error)]
-pub enum NoReport {
-    /// None of its files can be read.
-    #[error("{0}")]
-    Unreadable(#[from] ReadError),
-    /// A limit of a report.
-    #[error("{0}")]
-    TooLarge(#[from] TooLarge),
-    /// It has no results.
-    #[error("it has neither a test nor an error")]
-    Empty,
-}
-
-/// Reads the reports of a job. A broken file among them is left out.
+/// Reads the reports of a job. A broken file among them is left out. None if they have neither a test nor an error.
 ///
 /// # Errors
-/// [`NoReport`] if nothing of it can be stored.
-pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Result<JobReport, NoReport> {
+/// If nothing of it can be stored.
+pub fn read(
+    past: &PastReport,
+    mut files: Vec<SourceFile>,
+    now: Timestamp,
+) -> anyhow::Result<Option<JobReport>> {
     let root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
     let options = Options {
         root: root.as_deref(),
@@ -68,7 +58,7 @@ pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Re
         }
     };
     if report.tests.is_empty() && report.errors.is_empty() {
-        return Err(NoReport::Empty);
+        return Ok(None);
     }
     // The start of the job counts where the report has none, or one of another day.
     let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
@@ -90,13 +80,13 @@ pub fn read(past: &PastReport, mut files: Vec<SourceFile>, now: Timestamp) -> Re
         job_started_at: None,
     };
     let prepared = assay_ingest::prepare(arrival, now)?;
-    Ok(JobReport {
+    Ok(Some(JobReport {
         files,
         flags,
         root,
         prepared,
         unread,
-    })
+    }))
 }
 
 /// Whether a file names a path below a folder. JSON writes a backslash twice.

@@ -14,13 +14,15 @@ use assay_cli_terminal::{
     retry::Backoff,
 };
 use assay_domain::timestamp::Timestamp;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::{
     Agent, Body,
     http::{HeaderMap, Response, header},
 };
 
-use super::{list, text};
+use super::{Service, list, text};
 use crate::server::{
     address::Address,
     http::{self, Answer, NoAnswer},
@@ -28,7 +30,7 @@ use crate::server::{
 
 /// The largest file that is downloaded, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
-/// How many redirections a download follows.
+/// How many redirections a request follows.
 const MOST_HOPS: usize = 3;
 /// The pause after a refusal by a limit that names no time.
 const LIMIT_PAUSE: Duration = Duration::from_secs(60);
@@ -45,16 +47,9 @@ pub enum HostError {
     /// It does not answer.
     #[error("{0}; see whether this machine reaches it, or name your own host with --host-url")]
     NoAnswer(NoAnswer),
-    /// It refuses the request.
-    #[error("the CI service answered {status}: {reason}{advice}")]
-    Refused {
-        /// The status.
-        status: u16,
-        /// Its reason.
-        reason: String,
-        /// What to do about a token that is missing, wrong or too weak.
-        advice: String,
-    },
+    /// It refuses the request with this status, for a reason, and what to do about a wrong or weak token.
+    #[error("the CI service answered {0}: {1}{2}")]
+    Refused(u16, String, String),
     /// An answer or a file cannot be used.
     #[error("{0}")]
     Unusable(String),
@@ -63,22 +58,12 @@ pub enum HostError {
 impl HostError {
     /// Whether there is no such resource, or no longer.
     pub const fn is_gone(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused {
-                status: 404 | 410,
-                ..
-            }
-        )
+        matches!(self, Self::Refused(404 | 410, ..))
     }
 
     /// Whether only this file or run is concerned.
     pub const fn is_of_one_file(&self) -> bool {
-        match self {
-            Self::NoAnswer(_) => false,
-            Self::Refused { status, .. } => !matches!(status, 401 | 403 | 404),
-            Self::Unusable(_) => true,
-        }
+        !matches!(self, Self::NoAnswer(_) | Self::Refused(401 | 403 | 404, ..))
     }
 }
 
@@ -105,6 +90,7 @@ pub struct Requests {
     /// For a storage that is encrypted.
     encrypted: Option<Agent>,
     address: Address,
+    /// The header with the token.
     token: Option<(&'static str, String)>,
     /// What to do about a missing or wrong token.
     advice: String,
@@ -115,16 +101,22 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Creates a client. The token is a header.
+    /// Creates a client of a service at an address. With Basic authentication, the token is `USER:TOKEN`.
     pub fn new(
+        service: &Service,
         address: Address,
-        token: Option<(&'static str, String)>,
-        advice: String,
+        token: Option<String>,
         retries: Retries,
     ) -> anyhow::Result<Self> {
         let agent = http::agent(&address)?;
         // The service itself may be reached without encryption, as Jenkins within a network.
         let storage = Address::parse("the storage", "https://storage.invalid", false)?;
+        let (name, word) = service.header;
+        let header = |token: String| match word {
+            "Basic " => (name, format!("{word}{}", STANDARD.encode(token))),
+            _ => (name, format!("{word}{token}")),
+        };
+        let (form, variable) = (service.form, service.tokens.join(" or "));
         Ok(Self {
             encrypted: match address.is_encrypted {
                 true => Some(agent.clone()),
@@ -132,8 +124,8 @@ impl Requests {
             },
             agent,
             address,
-            token,
-            advice,
+            token: token.map(header),
+            advice: format!("; see whether {form} is right and {variable} {}", service.scope),
             retries,
             count: Cell::new(0),
             not_before: Cell::new(None),
@@ -141,7 +133,7 @@ impl Requests {
     }
 
     /// The number of requests so far.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count.get()
     }
 
@@ -168,28 +160,29 @@ impl Requests {
         let mut next = Some(path.to_owned());
         let mut read = BTreeSet::new();
         while let Some(page) = next {
-            if !read.insert(page.clone()) {
-                let again = format!("the CI service's list does not end: it names the page {page} again");
-                return Err(HostError::Unusable(again));
-            }
             let (answer, link) = self.page(&page)?;
             if !list(&answer, pointer).all(&mut each) {
                 break;
             }
             let token = text(&answer, "/next_page_token");
             next = link.or_else(|| Some(format!("{path}?page-token={}", token?)));
+            if !read.insert(page) {
+                let again = "the CI service's list does not end: it names a page again";
+                return Err(HostError::Unusable(again.to_owned()));
+            }
         }
         Ok(())
     }
 
     /// All entries of a list.
-    pub(super) fn all(&self, path: &str, pointer: &str) -> Result<Vec<Value>, HostError> {
+    pub(super) fn all<T: DeserializeOwned>(&self, path: &str, pointer: &str) -> Result<Vec<T>, HostError> {
         let mut all = Vec::new();
         self.each(path, pointer, |entry| {
-            all.push(entry.clone());
+            all.push(T::deserialize(entry));
             true
         })?;
-        Ok(all)
+        let all: Result<_, serde_json::Error> = all.into_iter().collect();
+        all.map_err(|error| HostError::Unusable(format!("the list {path} is not as documented: {error}")))
     }
 
     /// Gets JSON, and the path of the next page.
@@ -203,30 +196,31 @@ impl Requests {
             ))),
         });
         let answer = Answer::read(&self.address, Ok(answer)).map_err(HostError::NoAnswer)?;
-        let no_json = || {
-            HostError::Unusable(
-                "the CI service's answer is no JSON; see whether --host-url names its API".to_owned(),
-            )
-        };
-        Ok((answer.json.ok_or_else(no_json)?, next.transpose()?))
+        let no_json = "the CI service's answer is no JSON; see whether --host-url names its API";
+        let json = answer
+            .json
+            .ok_or_else(|| HostError::Unusable(no_json.to_owned()))?;
+        Ok((json, next.transpose()?))
     }
 
-    /// Downloads a file, from a path of the service or another address.
-    pub(super) fn download(&self, url: &str) -> Result<(File, u64), HostError> {
-        let url = match url.starts_with('/') {
-            true => format!("{}{url}", self.address.base()),
-            false => url.to_owned(),
+    /// Downloads a file, from a path of the service or another address. Returns it, to be read from its start, and its
+    /// size.
+    pub fn download(&self, url: &str) -> Result<(File, u64), HostError> {
+        let base = if url.starts_with('/') {
+            self.address.base()
+        } else {
+            ""
         };
         let mut backoff = Backoff::new(self.retries.within);
         let (mut file, bytes) = loop {
-            let mut answer = self.follow(&url, |_| true)?;
+            let mut answer = self.follow(&format!("{base}{url}"), |_| true)?;
             let mut file = tempfile::tempfile()?;
             let mut body = answer.body_mut().as_reader().take(LARGEST_FILE + 1);
             match (io::copy(&mut body, &mut file), backoff.pause(None)) {
                 (Ok(bytes), _) => break (file, bytes),
                 // The connection broke, so the rest of the file did not come.
                 (Err(error), Some(pause)) if error.kind() != io::ErrorKind::StorageFull => {
-                    self.pause(&error.to_string(), pause.min(LONGEST_PAUSE));
+                    self.pause(&error.to_string(), pause);
                 }
                 (Err(error), _) => return Err(error.into()),
             }
@@ -256,10 +250,7 @@ impl Requests {
             }
             answer = self.send(target)?;
         }
-        match answer.status().is_redirection() {
-            true => Err(HostError::Unusable("it is redirected too often".to_owned())),
-            false => Ok(answer),
-        }
+        Err(HostError::Unusable("it is redirected too often".to_owned()))
     }
 
     /// The path of an address of this service.
@@ -270,10 +261,10 @@ impl Requests {
 
     /// Calls an address, with the token if it is the service's.
     fn call(&self, url: &str) -> Result<Response<Body>, ureq::Error> {
-        let agent = match (url.starts_with("https://"), url.starts_with("http://")) {
-            (true, _) => self.encrypted.as_ref(),
-            (_, true) => Some(&self.agent).filter(|_| !self.address.is_encrypted),
-            (false, false) => None,
+        let agent = match url.split_once("://") {
+            Some(("https", _)) => self.encrypted.as_ref(),
+            Some(("http", _)) => Some(&self.agent).filter(|_| !self.address.is_encrypted),
+            _ => None,
         };
         let agent = agent.ok_or_else(|| ureq::Error::BadUri("an address that is not followed".to_owned()))?;
         match self.token.as_ref().filter(|_| self.own_path(url).is_some()) {
@@ -304,34 +295,30 @@ impl Requests {
                 }
                 answer => Answer::read(&self.address, answer),
             };
-            let (error, is_transient, is_limit) = match answer {
+            let (error, pause) = match answer {
                 Err(problem) => {
-                    let is_transient = problem.is_transient();
-                    (HostError::NoAnswer(problem), is_transient, false)
+                    let pause = backoff.pause(None).filter(|_| problem.is_transient());
+                    (HostError::NoAnswer(problem), pause)
                 }
                 Ok(answer) => {
                     let reason = ["message", "error"].iter().find_map(|name| answer.text(name));
                     let reason = reason.unwrap_or_else(|| answer.beginning());
-                    let status = answer.status.as_u16();
+                    let (status, is_transient) = (answer.status.as_u16(), http::is_transient(answer.status));
                     let is_limit = asked.is_some() || reason.to_ascii_lowercase().contains("rate limit");
-                    let is_limit = status == 429 || status == 403 && is_limit;
-                    let is_of_token = matches!(status, 401 | 403 | 404);
-                    let advice = self.advice.clone();
-                    let advice = Some(advice).filter(|_| is_of_token).unwrap_or_default();
-                    let error = HostError::Refused {
-                        status,
-                        reason,
-                        advice,
+                    let pause = match status {
+                        429 => pauses.next().map(|_| asked.unwrap_or(LIMIT_PAUSE)),
+                        403 if is_limit => pauses.next().map(|_| asked.unwrap_or(LIMIT_PAUSE)),
+                        _ => backoff.pause(asked).filter(|_| is_transient),
                     };
-                    (error, http::is_transient(answer.status), is_limit)
+                    let advice = Some(&self.advice).filter(|_| matches!(status, 401 | 403 | 404));
+                    (
+                        HostError::Refused(status, reason, advice.cloned().unwrap_or_default()),
+                        pause,
+                    )
                 }
             };
-            let pause = match is_limit {
-                true => pauses.next().map(|_| asked.unwrap_or(LIMIT_PAUSE)),
-                false => backoff.pause(asked).filter(|_| is_transient),
-            };
             match pause {
-                Some(pause) => self.pause(&error.to_string(), pause.min(LONGEST_PAUSE)),
+                Some(pause) => self.pause(&error.to_string(), pause),
                 None => return Err(error),
             }
         }
@@ -342,24 +329,22 @@ impl Requests {
             let progress = self.retries.progress;
             progress.note(&format!("waiting {} s: {reason}", pause.as_secs().max(1)));
             let _waiting = progress.begin(Work::Wait);
-            thread::sleep(pause);
+            thread::sleep(pause.min(LONGEST_PAUSE));
         }
     }
 }
 
 /// The pause that an answer asks for: until a limit ends of which no request is left, or after a refusal.
 fn limit(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let number = |names: &[&str]| {
-        let header = names.iter().find_map(|name| headers.get(*name))?;
-        header.to_str().ok()?.trim().parse::<i64>().ok()
-    };
-    let is_used_up = number(&["x-ratelimit-remaining", "ratelimit-remaining"]) == Some(0);
-    let reset = number(&["x-ratelimit-reset", "ratelimit-reset"]).filter(|_| is_used_up);
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+    let of_limit = |name: &str| number(&format!("x-{name}")).or_else(|| number(name));
+    let is_used_up = of_limit("ratelimit-remaining") == Some(0);
+    let reset = of_limit("ratelimit-reset").filter(|_| is_used_up);
     let until_reset = reset.map(|reset| match reset {
         EPOCH.. => reset - now.unix_ms() / 1_000,
         _ => reset,
     });
-    let seconds = number(&["retry-after"]).or(until_reset)?;
+    let seconds = number("retry-after").or(until_reset)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).min(LONGEST_PAUSE))
 }
 

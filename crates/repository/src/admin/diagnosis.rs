@@ -351,7 +351,7 @@ impl Inspection {
                        AND encode(block.status, 'hex') ~ '^(0[0-4])*$'
                        AND length(block.status) = ALL (ARRAY[cardinality(block.duration_ms),
                            coalesce(cardinality(block.long_duration_ms), length(block.status)),
-                           coalesce(cardinality(block.start_offset_ms), length(block.status)),
+                           coalesce(cardinality(block.start_step_ms), length(block.status)),
                            coalesce(cardinality(block.browser), length(block.status)),
                            coalesce(cardinality(block.attempts), length(block.status)),
                            coalesce(cardinality(block.part), length(block.status))])) AS is_sound

@@ -162,6 +162,7 @@ diesel::table! {
         command_attempt -> Integer,
         import_id -> Nullable<Uuid>,
         report_path -> Nullable<Text>,
+        report_files -> Integer,
     }
 }
 
@@ -214,9 +215,9 @@ diesel::table! {
         block -> Integer,
         present -> Nullable<Bytea>,
         status -> Bytea,
-        duration_ms -> Array<Nullable<Integer>>,
+        duration_ms -> Array<Nullable<SmallInt>>,
         long_duration_ms -> Nullable<Array<Nullable<BigInt>>>,
-        start_offset_ms -> Nullable<Array<Nullable<Integer>>>,
+        start_step_ms -> Nullable<Array<Nullable<Integer>>>,
         browser -> Nullable<Array<Integer>>,
         attempts -> Nullable<Array<Integer>>,
         part -> Nullable<Array<SmallInt>>,

@@ -25,6 +25,9 @@ const BLOCK_TESTS: i32 = 512;
 /// The number of bytes of a block's `present`.
 const PRESENT_BYTES: usize = 64;
 
+/// The most that a start may be away from the run's, so that differences of starts fit: six days.
+pub(crate) const FARTHEST_START_MS: i32 = 1 << 29;
+
 /// The block of a test.
 const fn block_of(test: i32) -> i32 {
     test / BLOCK_TESTS
@@ -47,7 +50,10 @@ macro_rules! result_of {
                  CASE WHEN found.index < length(block.status) THEN get_byte(block.status, found.index)::smallint END \
                      AS status, \
                  coalesce(block.duration_ms[found.index + 1], block.long_duration_ms[found.index + 1]) AS duration_ms, \
-                 block.start_offset_ms[found.index + 1] AS start_offset_ms, \
+                 CASE WHEN block.start_step_ms[found.index + 1] IS NOT NULL THEN ( \
+                     (SELECT sum(step) FROM unnest(block.start_step_ms[:found.index + 1]) AS step) \
+                     + (SELECT coalesce(sum(ms), 0) FROM unnest(block.duration_ms[:found.index]) AS ms) \
+                 )::integer END AS start_offset_ms, \
                  coalesce(block.browser[found.index + 1], 0) AS browser, \
                  coalesce(block.attempts[found.index + 1], 0) AS attempts, \
                  coalesce(block.part[found.index + 1], 0::smallint) AS part \
@@ -99,9 +105,10 @@ pub(crate) struct ResultBlock {
     pub(crate) block: i32,
     present: Option<Vec<u8>>,
     status: Vec<u8>,
-    duration_ms: Vec<Option<i32>>,
+    duration_ms: Vec<Option<i16>>,
+    /// Those that are too long for `duration_ms`.
     long_duration_ms: Option<Vec<Option<i64>>>,
-    start_offset_ms: Option<Vec<Option<i32>>>,
+    start_step_ms: Option<Vec<Option<i32>>>,
     browser: Option<Vec<i32>>,
     attempts: Option<Vec<i32>>,
     part: Option<Vec<i16>>,
@@ -117,9 +124,13 @@ impl ResultBlock {
     ) -> Vec<Self> {
         let blocks = results.chunk_by(|current, next| block_of(current.test) == block_of(next.test));
         let block = |results: &[StoredResult]| {
-            let fits = |result: &StoredResult| result.duration_ms.and_then(|ms| i32::try_from(ms).ok());
+            let fits = |result: &StoredResult| result.duration_ms.and_then(|ms| i16::try_from(ms).ok());
             let too_long =
-                |result: &StoredResult| result.duration_ms.filter(|ms| i32::try_from(*ms).is_err());
+                |result: &StoredResult| result.duration_ms.filter(|ms| i16::try_from(*ms).is_err());
+            let duration_ms: Vec<Option<i16>> = results.iter().map(fits).collect();
+            let mut expected = ExpectedStart::default();
+            let steps = results.iter().zip(&duration_ms);
+            let steps = steps.map(|(result, ms)| expected.step(result.start_offset_ms, *ms));
             Self {
                 project_id,
                 started_at,
@@ -130,9 +141,9 @@ impl ResultBlock {
                     .iter()
                     .map(|result| u8::try_from(result.status).unwrap_or(u8::MAX))
                     .collect(),
-                duration_ms: results.iter().map(fits).collect(),
+                start_step_ms: unless_all(None, steps),
                 long_duration_ms: unless_all(None, results.iter().map(too_long)),
-                start_offset_ms: unless_all(None, results.iter().map(|result| result.start_offset_ms)),
+                duration_ms,
                 browser: unless_all(0, results.iter().map(|result| result.browser)),
                 attempts: unless_all(0, results.iter().map(|result| result.attempts)),
                 part: unless_all(0, results.iter().map(|result| result.part)),
@@ -149,7 +160,7 @@ impl ResultBlock {
             Some(tests.len()),
             Some(self.duration_ms.len()),
             self.long_duration_ms.as_ref().map(Vec::len),
-            self.start_offset_ms.as_ref().map(Vec::len),
+            self.start_step_ms.as_ref().map(Vec::len),
             self.browser.as_ref().map(Vec::len),
             self.attempts.as_ref().map(Vec::len),
             self.part.as_ref().map(Vec::len),
@@ -158,15 +169,20 @@ impl ResultBlock {
             let place = format!("block {} of run {}", self.block, self.run_number);
             return Err(corrupt("block of results", &place));
         }
-        let result = |(index, test): (usize, i32)| StoredResult {
-            test,
-            status: self.status.get(index).copied().map_or(0, i16::from),
-            duration_ms: (at(Some(&self.duration_ms), index).flatten().map(i64::from))
-                .or_else(|| at(self.long_duration_ms.as_ref(), index).flatten()),
-            start_offset_ms: at(self.start_offset_ms.as_ref(), index).flatten(),
-            browser: at(self.browser.as_ref(), index).unwrap_or(0),
-            attempts: at(self.attempts.as_ref(), index).unwrap_or(0),
-            part: at(self.part.as_ref(), index).unwrap_or(0),
+        let mut expected = ExpectedStart::default();
+        let result = |(index, test): (usize, i32)| {
+            let short_ms = at(Some(&self.duration_ms), index).flatten();
+            let step = at(self.start_step_ms.as_ref(), index).flatten();
+            StoredResult {
+                test,
+                status: self.status.get(index).copied().map_or(0, i16::from),
+                duration_ms: (short_ms.map(i64::from))
+                    .or_else(|| at(self.long_duration_ms.as_ref(), index).flatten()),
+                start_offset_ms: expected.start(step, short_ms),
+                browser: at(self.browser.as_ref(), index).unwrap_or(0),
+                attempts: at(self.attempts.as_ref(), index).unwrap_or(0),
+                part: at(self.part.as_ref(), index).unwrap_or(0),
+            }
         };
         Ok(tests.into_iter().enumerate().map(result).collect())
     }
@@ -182,6 +198,30 @@ impl ResultBlock {
             .filter(is_present)
             .map(|place| first.saturating_add(place))
             .collect()
+    }
+}
+
+/// The start of a block's next result if each test starts at the end of the one before it, as in a serial suite. Starts
+/// are stored as differences from it, which compress well.
+#[derive(Debug, Default)]
+struct ExpectedStart {
+    ms: i64,
+}
+
+impl ExpectedStart {
+    /// The difference of a start, and takes account of its result.
+    fn step(&mut self, start: Option<i32>, short_ms: Option<i16>) -> Option<i32> {
+        let step = start.and_then(|start| i32::try_from(i64::from(start) - self.ms).ok());
+        self.start(step, short_ms);
+        step
+    }
+
+    /// The start with this difference, and takes account of its result.
+    fn start(&mut self, step: Option<i32>, short_ms: Option<i16>) -> Option<i32> {
+        self.ms += step.map_or(0, i64::from);
+        let start = step.and_then(|_| i32::try_from(self.ms).ok());
+        self.ms += short_ms.map_or(0, i64::from);
+        start
     }
 }
 
@@ -234,7 +274,7 @@ pub(crate) fn of_run(
         .load(connection)
 }
 
-/// The columns of a [`ResultBlock`], without the starts, which are more than half of its bytes and outside of its row.
+/// The columns of a [`ResultBlock`], without the starts, which are outside of its row.
 macro_rules! without_starts {
     () => {
         (
@@ -387,8 +427,9 @@ mod tests {
     use super::*;
 
     fn results() -> impl Strategy<Value = Vec<StoredResult>> {
-        let duration = prop::option::of(prop_oneof![0i64..10_000, any::<i64>()]);
-        let values = (0i16..5, duration, any::<Option<i32>>(), 0i32..3, 0i32..3, 0i16..3);
+        let duration = prop::option::of(prop_oneof![0i64..10_000, 32_700i64..32_800, any::<i64>()]);
+        let start = prop::option::of(-FARTHEST_START_MS..=FARTHEST_START_MS);
+        let values = (0i16..5, duration, start, 0i32..3, 0i32..3, 0i16..3);
         prop::collection::btree_map(0i32..1_500, values, 0..600).prop_map(|tests| {
             let result = |(test, values)| {
                 let (status, duration_ms, start_offset_ms, browser, attempts, part) = values;
@@ -439,7 +480,7 @@ mod tests {
         assert_eq!((block.block, block.status.len()), (1, 512));
         let bare = (&block.present, &block.browser, &block.attempts, &block.part);
         assert_eq!(bare, (&None, &None, &None, &None));
-        assert_eq!((&block.start_offset_ms, &block.long_duration_ms), (&None, &None));
+        assert_eq!((&block.start_step_ms, &block.long_duration_ms), (&None, &None));
         let sparse = blocks(&[600, 700].map(passed));
         assert_eq!(
             (sparse[0].status.len(), sparse[0].present.as_ref().unwrap().len()),

@@ -28,7 +28,7 @@ use crate::{
         observation::StoredFinalResult,
         pack::Pack,
         part::text_bytes,
-        result_block::{ResultBlock, StoredResult},
+        result_block::{FARTHEST_START_MS, ResultBlock, StoredResult},
     },
 };
 
@@ -488,10 +488,10 @@ pub(super) fn final_result(
     let (_, last) = final_attempt(executions, &outcome(executions)?)?;
     Some(StoredFinalResult {
         status: status_code(last.status),
-        // A start weeks away from the run's is an error of the report.
-        offset_ms: last
-            .at
-            .and_then(|at| i32::try_from(at.since_ms(run_started_at)).ok()),
+        // A start days away from the run's is an error of the report.
+        offset_ms: (last.at)
+            .and_then(|at| i32::try_from(at.since_ms(run_started_at)).ok())
+            .filter(|offset| (-FARTHEST_START_MS..=FARTHEST_START_MS).contains(offset)),
     })
 }
 

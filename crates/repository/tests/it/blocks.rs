@@ -83,6 +83,15 @@ fn results(recording: &Recording) -> Results {
     recording.tests.iter().map(result).collect()
 }
 
+/// The starts of these results, in milliseconds of Unix time.
+fn starts(recording: &Recording) -> BTreeMap<String, Option<i64>> {
+    let start = |test: &assay_domain::recording::RecordedTest| {
+        let start = test.attempts.iter().last().unwrap().attempt.started_at;
+        (test.test.name.clone(), start.map(|start| start.unix_ms()))
+    };
+    recording.tests.iter().map(start).collect()
+}
+
 /// The recording of a step. The first two runs have shards, which later imports replace. The others have parts of several
 /// attempts of a job.
 fn recording(step: &Step, salt: usize) -> Option<Recording> {
@@ -168,7 +177,8 @@ fn blocks_equal_a_plain_map_of_results() {
             }
             let stored: BTreeSet<Option<String>> = world.database.texts(&format!(
                 "SELECT run.id || ' ' || test.name || ' ' || result.status || ' ' || coalesce(result.duration_ms::text, '-') || ' ' || \
-                     greatest(attempts, 1) || ' ' || coalesce(browser.name, '-') \
+                     greatest(attempts, 1) || ' ' || coalesce(browser.name, '-') || ' ' || \
+                     coalesce(((extract(epoch FROM result.started_at) * 1000)::bigint + start_offset_ms)::text, '-') \
                  FROM result JOIN test ON test.project_id = result.project_id AND ordinal = test \
                  JOIN run ON run.project_id = result.project_id AND number = run_number \
                  LEFT JOIN browser ON browser.project_id = result.project_id AND browser.ordinal = result.browser \
@@ -179,11 +189,17 @@ fn blocks_equal_a_plain_map_of_results() {
             for (run, shards) in &runs {
                 let id = ids[run];
                 let of_run: Results = shards.values().flat_map(results).collect();
+                let starts: BTreeMap<_, _> = shards.values().flat_map(starts).collect();
+                let first = shards.values().map(|recording| recording.started_at.unix_ms()).min().unwrap();
                 for (name, (status, duration_ms, attempts, browser)) in &of_run {
                     let code = ["Passed", "Failed", "TimedOut", "Skipped", "Interrupted"].iter().position(|word| word == status);
                     let duration = duration_ms.map_or("-".to_owned(), |ms| ms.to_string());
                     let browser = browser.as_deref().unwrap_or("-");
-                    expected.insert(Some(format!("{id} {name} {} {duration} {attempts} {browser}", code.unwrap())));
+                    // A start more than six days away from the run's is not stored.
+                    let start = starts[name].filter(|ms| ms - first <= 1 << 29);
+                    let start = start.map_or("-".to_owned(), |ms| ms.to_string());
+                    let status = code.unwrap();
+                    expected.insert(Some(format!("{id} {name} {status} {duration} {attempts} {browser} {start}")));
                 }
                 // The programs read the same.
                 let visible = world.store.run(&project, id).unwrap();

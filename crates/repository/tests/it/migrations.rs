@@ -4,6 +4,8 @@ use assay_domain::store::{Store, StoreError};
 use assay_repository::{Database, compare_schema, grant_roles, migrate, pending, revert_all};
 use assay_testkit::TestDatabase;
 
+use crate::fixture::*;
+
 const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
      ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT IN ('result', 'verdict') \
      AND table_name NOT LIKE 'reader%'";
@@ -99,6 +101,8 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
     // A database without checksums: its columns decide.
     let last = concat!(
         include_str!("../../../../migrations/2026-11-30-000056_edges_of_release_branches/down.sql"),
+        include_str!("../../../../migrations/2026-11-30-000053_number_of_report_files/down.sql"),
+        include_str!("../../../../migrations/2026-11-30-000052_lighter_blocks/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000051_release_branches/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000050_decided_fixes/down.sql"),
         include_str!("../../../../migrations/2026-11-30-000049_tokens_of_ci_jobs/down.sql"),
@@ -109,7 +113,7 @@ fn a_database_of_other_migrations_with_the_same_names_is_refused() {
          WHERE version = '20261129000042' OR version >= '20261130000045'"
     );
     database.execute(last);
-    assert_eq!(migrate(database.url()).unwrap().len(), 8, "it is upgraded");
+    assert_eq!(migrate(database.url()).unwrap().len(), 10, "it is upgraded");
     database.execute(last);
     database.execute("ALTER TABLE project DROP COLUMN renames_at");
     let error = migrate(database.url()).unwrap_err();
@@ -220,4 +224,49 @@ fn a_database_of_a_former_version_has_to_be_made_again() {
     let database = TestDatabase::new();
     database.execute("INSERT INTO __diesel_schema_migrations VALUES ('29990101000000', now())");
     assert_eq!(migrate(database.url()).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn lighter_blocks_have_the_results_of_before() {
+    let world = World::new();
+    let mut recording = report("run 1");
+    for (test, (start, duration)) in [
+        (Some(0), Some(5)),
+        (None, Some(70)),
+        (Some(90), None),
+        (Some(91), Some(40_000)),
+        (Some(40_100), Some(3_000_000_000_000)),
+        (Some(40_050), Some(32_767)),
+        (Some(500_000_000), Some(32_768)),
+        (Some(7), Some(0)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        recording = recording.test(&format!("test {test}"), "p");
+        for attempt in recording.tests.last_mut().unwrap().attempts.iter_mut() {
+            attempt.attempt.started_at = start.map(|ms: i64| recording.started_at.plus_ms(ms));
+            attempt.attempt.duration_ms = duration;
+        }
+    }
+    world.import(&recording);
+    let results = || {
+        world
+            .database
+            .text("SELECT string_agg(result::text, E'\\n' ORDER BY test) FROM result")
+            .unwrap()
+    };
+    let lighter = results();
+    assert!(
+        lighter.contains("40050") && lighter.contains("3000000000000"),
+        "{lighter}"
+    );
+    world.database.execute(include_str!(
+        "../../../../migrations/2026-11-30-000052_lighter_blocks/down.sql"
+    ));
+    assert_eq!(results(), lighter);
+    world.database.execute(include_str!(
+        "../../../../migrations/2026-11-30-000052_lighter_blocks/up.sql"
+    ));
+    assert_eq!(results(), lighter);
 }

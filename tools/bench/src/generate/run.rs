@@ -18,7 +18,7 @@ use super::{
 /// The maximum number of attempts of a test.
 const ATTEMPTS: usize = 3;
 /// The number of tests that run in parallel.
-const WORKERS: u64 = 8;
+const WORKERS: usize = 8;
 /// The number of shards of a sharded run.
 const SHARDS: u32 = 4;
 
@@ -30,13 +30,13 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
     let breaks = broken(plan, run, &mut random);
     (0..shards)
         .map(|shard| {
-            let mut clock = 0;
+            let mut workers = [0; WORKERS];
             let mine = plan.tests.iter().enumerate().filter(|(place, test)| {
                 let part = u32::try_from(*place).unwrap_or(0) % shards;
                 part == shard && test.since <= run.day
             });
             let tests = mine
-                .map(|(place, test)| recorded(test, run, breaks.contains(&place), &mut clock, &mut random))
+                .map(|(place, test)| recorded(test, run, breaks.contains(&place), &mut workers, &mut random))
                 .collect();
             let mut content = [0; 32];
             random.fill_bytes(&mut content);
@@ -51,7 +51,7 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
                 sender: Sender::default(),
                 replaces: false,
                 started_at: run.at,
-                finished_at: Some(run.at.plus_ms(offset(clock))),
+                finished_at: Some(run.at.plus_ms(workers.into_iter().max().unwrap_or(0))),
                 state: RunState::Completed,
                 report_errors: Vec::new(),
                 tests,
@@ -92,7 +92,7 @@ fn recorded(
     test: &TestPlan,
     run: &RunPlan,
     breaks: bool,
-    clock: &mut u64,
+    workers: &mut [i64; WORKERS],
     random: &mut StdRng,
 ) -> RecordedTest {
     let name = TestName {
@@ -108,12 +108,15 @@ fn recorded(
         };
     }
     let (fails, recovers) = if breaks { (1.0, 0.0) } else { test.failing(run) };
+    // The worker that is the first to be free, and when it is.
+    let mut idle = 0;
+    let free_at = workers.iter_mut().min().unwrap_or(&mut idle);
     let mut attempts = Vec::with_capacity(1);
     let mut failed = random.random_bool(fails.min(1.0));
     loop {
         let duration = test.duration_ms * random.random_range(70..140) / 100;
-        let at = run.at.plus_ms(offset(*clock));
-        *clock += duration;
+        let at = run.at.plus_ms(*free_at);
+        *free_at += duration.cast_signed();
         if !failed {
             attempts.push(attempt(AttemptStatus::Passed, Some(duration), at, None));
             break;
@@ -150,9 +153,4 @@ fn attempt(
             errors: error.into_iter().collect(),
         },
     }
-}
-
-/// The start of a test within the run, after other tests of this duration.
-fn offset(ran_ms: u64) -> i64 {
-    i64::try_from(ran_ms / WORKERS).unwrap_or(0)
 }

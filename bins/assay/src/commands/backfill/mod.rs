@@ -14,7 +14,7 @@ use assay_cli_local::{
     offline,
     sources::values,
 };
-use assay_cli_remote::history::{self, NoReport, PastReport, PastRun};
+use assay_cli_remote::history::{self, PastReport, PastRun};
 use assay_cli_terminal::{
     output,
     progress::{self, Unit},
@@ -34,21 +34,16 @@ use crate::{clock, global::Global};
 const OUTPUT: &str = "Without a server";
 
 const EXAMPLES: &str = "\
-Reads the artifacts of old CI runs, recognises test reports by their content, and sends each under the key of its run, \
-oldest first. The same command again goes on where it stopped; nothing is stored twice.
+Sends each report under the key of its run, oldest first. The same command again goes on where it stopped; nothing is \
+stored twice.
 
 Examples:
-  What it would read, and until when the artifacts live:
-    assay backfill --github OWNER/REPO --plan
-  Verdicts of the last 90 days, as one page, without a server:
-    assay backfill --github OWNER/REPO --analyze flaky.html
-  Into a project, with ASSAY_URL and ASSAY_INGEST_KEY of a key for old runs:
-    assay-admin key create-ingest --project storefront --backfill --days 7
-    assay backfill --github OWNER/REPO
-  Some artifacts of one workflow:
-    assay backfill --github OWNER/REPO --workflow ci.yml --artifacts 'report-*'
-  A folder of builds:
-    assay backfill --dir builds --pattern '{branch}/{run}-{commit}'
+  assay backfill --github OWNER/REPO --plan
+  assay backfill --github OWNER/REPO --analyze flaky.html
+  assay backfill --github OWNER/REPO --workflow ci.yml --artifacts 'report-*'
+  assay backfill --dir builds --pattern '{branch}/{run}-{commit}'
+
+A key for old runs: assay-admin key create-ingest --project storefront --backfill --days 7
 
 Tokens come from the environment: GITHUB_TOKEN or GH_TOKEN (else `gh auth token`), GITLAB_TOKEN, JENKINS_USER_ID with \
 JENKINS_API_TOKEN, BUILDKITE_API_TOKEN, CIRCLE_TOKEN.";
@@ -87,17 +82,17 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
     let source = Source::of(global, &args.source, &args.server.connection)?;
     let sender = match args.plan || args.analyze.is_some() || args.csv.is_some() {
         true => None,
-        false => Some(Sender::of(global, &args.server, &source.name())?),
+        false => Some(Sender::of(global, &args.server, &source.name)?),
     };
     let now = clock::now();
-    let runs = source.runs(global, now.plus_days(-i64::from(args.days)), now)?;
+    let runs = source.runs(now.plus_days(-i64::from(args.days)), now)?;
     ensure!(
         !runs.is_empty(),
         "no finished run of the last {} days; look further back with --days, or see whether the name is right",
         args.days
     );
     if args.plan {
-        plan::run(global, &source, &args.source, &runs, now)?;
+        plan::run(global, &source, &runs, now)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stable_branch = match &args.stable_branch {
@@ -111,7 +106,6 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
     let mut backfill = Backfill {
         global,
         source: &source,
-        flags: &args.source,
         now,
         collector: Collector::new(&stable_branch),
         sender,
@@ -135,7 +129,6 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
 struct Backfill<'a> {
     global: &'a Global,
     source: &'a Source,
-    flags: &'a SourceFlags,
     now: Timestamp,
     collector: Collector,
     sender: Option<Sender>,
@@ -160,7 +153,7 @@ impl Backfill<'_> {
     fn run(&mut self, run: &PastRun) -> anyhow::Result<()> {
         self.counts.runs += 1;
         let mut has_report = false;
-        for report in self.source.reports(self.global, run)? {
+        for report in self.source.reports(run)? {
             has_report |= self.report(&report)?;
         }
         self.counts.runs_with_reports += u64::from(has_report);
@@ -169,17 +162,21 @@ impl Backfill<'_> {
 
     /// Reads and sends the report of a job. Returns whether it has one.
     fn report(&mut self, past: &PastReport) -> anyhow::Result<bool> {
-        if self.sender.as_ref().is_some_and(|sender| sender.has(&past.id)) {
+        if self
+            .sender
+            .as_ref()
+            .is_some_and(|sender| sender.state.has(&past.id))
+        {
             self.counts.known += 1;
             return Ok(true);
         }
-        let files = self.source.files(past, self.flags, &mut self.counts)?;
+        let files = self.source.files(past, &mut self.counts)?;
         if files.is_empty() {
             return Ok(false);
         }
         let mut report = match history::read(past, files, self.now) {
-            Ok(report) => report,
-            Err(NoReport::Empty) => return Ok(false),
+            Ok(Some(report)) => report,
+            Ok(None) => return Ok(false),
             Err(error) => {
                 self.counts.unreadable(&format!("{}: {error}", past.id));
                 return Ok(false);
@@ -231,7 +228,7 @@ impl Backfill<'_> {
             verdicts = Some(FirstVerdicts::of(&analysis, length / DAY_MS + 1));
         }
         Ok(Summary {
-            source: self.source.name(),
+            source: self.source.name.clone(),
             project,
             requests: self.source.requests(),
             words: verdicts.as_ref().map(FirstVerdicts::in_words),

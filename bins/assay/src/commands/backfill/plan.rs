@@ -5,7 +5,7 @@ use assay_cli_terminal::{output, progress, when};
 use assay_domain::timestamp::Timestamp;
 use serde::Serialize;
 
-use super::source::{Source, SourceFlags};
+use super::source::Source;
 use crate::global::Global;
 
 /// What would be read.
@@ -26,15 +26,9 @@ struct Plan {
 }
 
 /// Lists the artifacts of runs, and shows what they are.
-pub(super) fn run(
-    global: &Global,
-    source: &Source,
-    flags: &SourceFlags,
-    runs: &[PastRun],
-    now: Timestamp,
-) -> anyhow::Result<()> {
+pub(super) fn run(global: &Global, source: &Source, runs: &[PastRun], now: Timestamp) -> anyhow::Result<()> {
     let mut plan = Plan {
-        source: source.name(),
+        source: source.name.clone(),
         runs: u64::try_from(runs.len())?,
         first_run: runs.iter().map(|run| run.started_at).min(),
         last_run: runs.iter().map(|run| run.started_at).max(),
@@ -44,8 +38,8 @@ pub(super) fn run(
     let bar = progress::bar(global.json, "listing", plan.runs, unit);
     for run in runs {
         let mut has_files = false;
-        for report in source.reports(global, run)? {
-            for file in report.files.iter().filter(|file| flags.wants(file)) {
+        for report in source.reports(run)? {
+            for file in source.wanted(&report) {
                 if file.is_expired || file.expires_at.is_some_and(|at| at < now) {
                     plan.expired += 1;
                     continue;

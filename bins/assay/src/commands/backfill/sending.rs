@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -29,11 +29,8 @@ use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
-/// Where states are kept.
-const FOLDER: &str = ".assay/backfill";
-
-/// The largest state that is read, in bytes.
-const LARGEST_STATE: u64 = 64 << 20;
+/// Where it is kept what was sent.
+const STATE: &str = ".assay/backfill/sent";
 
 /// The flags of the server.
 #[derive(Debug, Args)]
@@ -47,7 +44,7 @@ pub(super) struct ServerTarget {
     /// The project that the key must belong to: its id or name
     #[arg(long, help_heading = SERVER)]
     project: Option<String>,
-    /// Which reports are sent already; without it, a file in .assay/backfill
+    /// Which reports are sent already; without it .assay/backfill/sent
     #[arg(long, value_name = "FILE", help_heading = SERVER)]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -61,7 +58,7 @@ pub(super) struct Sender {
     project: String,
     named_project: Option<String>,
     retry_for: Duration,
-    state: State,
+    pub(super) state: State,
     /// The report that was stored last. The state lacks it until the project is judged, so that a repetition after a kill
     /// judges.
     last: Option<Sent>,
@@ -95,24 +92,16 @@ impl Sender {
         let (id, project) = text("/project/id")
             .zip(text("/project/name"))
             .context("the server names no project")?;
-        let file = flags.state.clone().unwrap_or_else(|| {
-            let name = source.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-            Path::new(FOLDER).join(format!("{name}-{id}"))
-        });
+        let state = flags.state.as_deref().unwrap_or(Path::new(STATE));
         Ok(Self {
             progress: global.progress(),
-            state: State::open(&file, &format!("{source} in {id}"))?,
+            state: State::open(state, format!("{source} in {id}: "))?,
             server,
             project,
             named_project: flags.project.clone(),
             retry_for: flags.connection.retry_for,
             last: None,
         })
-    }
-
-    /// Whether a report is sent already.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.state.stored.contains(id)
     }
 
     /// Sends the report of a job. A later one judges.
@@ -134,10 +123,9 @@ impl Sender {
         };
         match self.upload(&sent, "later")? {
             Ok(answer) => {
-                match answer.get("effect").and_then(Value::as_str) {
-                    Some("unchanged") => counts.unchanged += 1,
-                    Some(_) | None => counts.stored += 1,
-                }
+                let is_known = answer.get("effect").and_then(Value::as_str) == Some("unchanged");
+                counts.unchanged += u64::from(is_known);
+                counts.stored += u64::from(!is_known);
                 if let Some(before) = self.last.replace(sent) {
                     self.state.add(&before.id)?;
                 }
@@ -181,54 +169,50 @@ impl Sender {
     }
 }
 
-/// The reports of one history that one project has, so that a backfill that was interrupted goes on where it stopped.
-/// The file has a line for the history and one for each report.
-struct State {
+/// The reports that projects have, so that a backfill that was interrupted goes on where it stopped. The file has a line
+/// for each report, with its history and its project.
+pub(super) struct State {
     name: String,
+    /// The beginning of the lines of this history in this project.
+    prefix: String,
     file: File,
     stored: BTreeSet<String>,
 }
 
 impl State {
-    /// Reads the state of a history, `of`. Without a file, nothing is stored.
-    fn open(path: &Path, of: &str) -> anyhow::Result<Self> {
+    /// Reads a state. Without a file, nothing is stored.
+    fn open(path: &Path, prefix: String) -> anyhow::Result<Self> {
         let name = format!("the state {}", shown_path(path));
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| name.clone())?;
-        }
-        let file = File::options().read(true).append(true).create(true).open(path);
-        let mut file = file.with_context(|| name.clone())?;
-        let mut text = String::new();
-        let read = (&mut file).take(LARGEST_STATE).read_to_string(&mut text);
-        read.with_context(|| name.clone())?;
-        // A kill may have cut the last line.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        file.set_len(u64::try_from(whole)?)
-            .with_context(|| name.clone())?;
-        text.truncate(whole);
-        let mut lines = text.lines();
-        let known = lines.next();
-        ensure!(
-            known.is_none_or(|known| known == of),
-            "{name} is of another backfill ({}); name another file with --state",
-            assay_reports::shown_name(known.unwrap_or_default())
-        );
-        let stored = lines.map(str::to_owned).collect();
-        let mut state = Self { name, file, stored };
-        if known.is_none() {
-            state.write(of)?;
-        }
-        Ok(state)
+        let open = || {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
+            let mut file = File::options().read(true).append(true).create(true).open(path)?;
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            // A full disk may have cut the last line.
+            text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+            file.set_len(u64::try_from(text.len()).map_err(io::Error::other)?)?;
+            io::Result::Ok((file, text))
+        };
+        let (file, text) = open().with_context(|| name.clone())?;
+        let stored = text.lines().filter_map(|line| line.strip_prefix(&prefix));
+        let stored = stored.map(str::to_owned).collect();
+        Ok(Self {
+            name,
+            prefix,
+            file,
+            stored,
+        })
+    }
+
+    /// Whether a report is stored already.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.stored.contains(id)
     }
 
     /// Remembers that a report is stored.
     fn add(&mut self, id: &str) -> anyhow::Result<()> {
         self.stored.insert(id.to_owned());
-        self.write(id)
-    }
-
-    fn write(&mut self, line: &str) -> anyhow::Result<()> {
-        let written = self.file.write_all(format!("{line}\n").as_bytes());
+        let written = self.file.write_all(format!("{}{id}\n", self.prefix).as_bytes());
         written.with_context(|| format!("{} cannot be written", self.name))
     }
 }

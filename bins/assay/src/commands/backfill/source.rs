@@ -10,18 +10,17 @@ use anyhow::Context as _;
 use assay_cli_local::{
     history::{
         archive,
-        tree::{self, PathPattern},
+        tree::{self, PathPattern, PathValues},
     },
     sources::files::may_be_report,
 };
 use assay_cli_remote::{
     history::{
-        self, BUILDKITE, CIRCLECI, GITHUB, GITLAB, HostError, JENKINS, PastFile, PastReport, PastRun,
-        Project, Requests, Retries, Service, Values,
+        self, HostError, PastFile, PastReport, PastRun, Project, Requests, Retries, SERVICES, Service, Values,
     },
     server::address::Address,
 };
-use assay_cli_terminal::{misuse::Misuse, output};
+use assay_cli_terminal::{misuse::Misuse, output, progress::Progress};
 use assay_domain::{recording::RunContext, timestamp::Timestamp};
 use assay_ingest::{Flags, ci::CiContext};
 use assay_reports::{SourceFile, shown_path};
@@ -66,18 +65,14 @@ pub(super) struct SourceFlags {
     host_url: Option<String>,
 }
 
-impl SourceFlags {
-    /// Whether a file is among those to read.
-    pub(super) fn wants(&self, file: &PastFile) -> bool {
-        let is_named = |pattern: &Pattern| pattern.matches(&file.name);
-        self.artifacts.as_ref().is_none_or(is_named) && (file.is_archive || may_be_report(&file.name))
-    }
-}
-
-/// Where old runs are.
-pub(super) enum Source {
-    Service(Box<Project>),
-    Tree(PathBuf, PathPattern),
+/// Where old runs are. Without a project of a CI service, they are in a folder.
+pub(super) struct Source {
+    /// Its name in messages and in the state.
+    pub(super) name: String,
+    project: Option<Project>,
+    tree: Option<(PathBuf, PathPattern)>,
+    artifacts: Option<Pattern>,
+    progress: &'static dyn Progress,
 }
 
 impl Source {
@@ -87,155 +82,136 @@ impl Source {
         flags: &SourceFlags,
         connection: &ConnectionFlags,
     ) -> anyhow::Result<Self> {
-        let services: [(&'static Service, _); 5] = [
-            (&GITHUB, &flags.github),
-            (&GITLAB, &flags.gitlab),
-            (&JENKINS, &flags.jenkins),
-            (&BUILDKITE, &flags.buildkite),
-            (&CIRCLECI, &flags.circleci),
+        let names = [
+            &flags.github,
+            &flags.gitlab,
+            &flags.jenkins,
+            &flags.buildkite,
+            &flags.circleci,
         ];
-        let mut named = services
-            .into_iter()
-            .filter_map(|(service, name)| Some((service, name.as_deref()?)));
-        let Some((service, name)) = named.next() else {
-            let tree = flags.dir.clone().zip(flags.pattern.clone());
-            let (folder, pattern) = tree.context("no source is named")?;
-            return Ok(Self::Tree(folder, pattern));
-        };
-        let is_url = service.form == "URL";
-        let is_form = name.split('/').count() >= service.form.split('/').count();
-        if !(is_url || is_form && name.split('/').all(is_part)) {
-            let flag = service.name.to_lowercase();
-            return Err(Misuse(format!("--{flag} {name:?}: expected {}", service.form)).into());
-        }
-        let url = flags.host_url.clone().unwrap_or_else(|| match is_url {
-            true => origin(name),
-            false => environment::variable(service.url.0).unwrap_or_else(|| service.url.1.to_owned()),
-        });
-        let token = token_of(service, &url)?;
-        let user = environment::variable("JENKINS_USER_ID").unwrap_or_default();
-        let variable = service.tokens.first().copied().unwrap_or_default();
-        let requests = Requests::new(
-            Address::parse("the CI service", &url, connection.insecure_http)?,
-            token.map(|token| service.authorization(&user, &token)),
-            format!(
-                "; see whether {} is right and {variable} {}",
-                service.form, service.scope
-            ),
-            Retries {
-                progress: global.progress(),
-                clock: clock::now,
-                within: connection.retry_for,
-            },
-        )?;
-        let project = Project::new(service, requests, name, flags.workflow.as_deref());
-        Ok(Self::Service(Box::new(project)))
-    }
-
-    /// Its name in messages and in the state.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Service(project) => project.name(),
-            Self::Tree(folder, _) => format!("dir {}", shown_path(folder)),
-        }
+        let named = SERVICES.into_iter().zip(names);
+        let named = named.filter_map(|(service, name)| Some((service, name.as_deref()?)));
+        let source = |(service, name)| (service, name, format!("{} {name}", flag_of(service)));
+        let named = named.map(source).next();
+        let folder = flags.dir.as_deref().map(shown_path).unwrap_or_default();
+        Ok(Self {
+            name: named
+                .as_ref()
+                .map_or(format!("dir {folder}"), |(_, _, name)| name.clone()),
+            project: named
+                .map(|(service, name, _)| project(global, flags, connection, service, name))
+                .transpose()?,
+            tree: flags.dir.clone().zip(flags.pattern.clone()),
+            artifacts: flags.artifacts.clone(),
+            progress: global.progress(),
+        })
     }
 
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
-        match self {
-            Self::Service(project) => project.requests(),
-            Self::Tree(..) => 0,
-        }
+        self.project
+            .as_ref()
+            .map_or(0, |project| project.requests.count())
     }
 
     /// The branch that releases are made from, if the service knows it.
     pub(super) fn stable_branch(&self) -> Result<Option<String>, HostError> {
-        match self {
-            Self::Service(project) => project.stable_branch(),
-            Self::Tree(..) => Ok(None),
-        }
+        self.project.as_ref().map_or(Ok(None), Project::stable_branch)
     }
 
     /// The runs since a moment, oldest first.
-    pub(super) fn runs(
-        &self,
-        global: &Global,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> anyhow::Result<Vec<PastRun>> {
-        match self {
-            Self::Service(project) => Ok(project.runs(since, now)?),
-            Self::Tree(folder, pattern) => {
-                let (runs, others) = tree::runs(global.progress(), folder, pattern)?;
-                if others > 0 {
-                    let others = output::count(u64::try_from(others)?, "file");
-                    let note = format!("skipped {others} that the pattern does not match");
-                    global.progress().note(&note);
-                }
-                let runs = runs
-                    .into_iter()
-                    .map(|(values, files)| run_of_tree(values, &files, now));
-                let mut runs: Vec<_> = runs.filter(|run| run.started_at >= since).collect();
-                runs.sort_by_key(|run| run.started_at);
-                Ok(runs)
-            }
+    pub(super) fn runs(&self, since: Timestamp, now: Timestamp) -> anyhow::Result<Vec<PastRun>> {
+        if let Some(project) = &self.project {
+            return Ok(project.runs(since, now)?);
         }
+        let (folder, pattern) = self.tree.as_ref().context("no source is named")?;
+        let (runs, others) = tree::runs(self.progress, folder, pattern)?;
+        if others > 0 {
+            let others = output::count(u64::try_from(others)?, "file");
+            self.progress
+                .note(&format!("skipped {others} that the pattern does not match"));
+        }
+        let runs = runs
+            .into_iter()
+            .map(|(values, files)| run_of_tree(values, &files, now));
+        let mut runs: Vec<_> = runs.filter(|run| run.started_at >= since).collect();
+        runs.sort_by_key(|run| run.started_at);
+        Ok(runs)
     }
 
     /// What the jobs of a run may have reported.
-    pub(super) fn reports(&self, global: &Global, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
-        let reports = match self {
-            Self::Service(project) => project.reports(run),
-            Self::Tree(..) => return Ok(vec![report_of_tree(run)]),
-        };
-        match reports {
-            Err(error) if error.is_of_one_file() => {
-                let note = format!("skipped the run {}: {error}", run.id);
-                global.progress().note(&note);
+    pub(super) fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
+        match self.project.as_ref().map(|project| project.reports(run)) {
+            None => Ok(vec![report_of_tree(run)]),
+            Some(Err(error)) if error.is_of_one_file() => {
+                self.progress
+                    .note(&format!("skipped the run {}: {error}", run.id));
                 Ok(Vec::new())
             }
-            reports => reports,
+            Some(reports) => reports,
         }
     }
 
+    /// The files of a job that are to be read.
+    pub(super) fn wanted<'a>(&'a self, past: &'a PastReport) -> impl Iterator<Item = &'a PastFile> {
+        past.files.iter().filter(|file| {
+            let is_named = self
+                .artifacts
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(&file.name));
+            is_named && (file.is_archive || may_be_report(&file.name))
+        })
+    }
+
     /// The files with reports of a job, downloaded one after another.
-    pub(super) fn files(
-        &self,
-        past: &PastReport,
-        flags: &SourceFlags,
-        counts: &mut Counts,
-    ) -> anyhow::Result<Vec<SourceFile>> {
+    pub(super) fn files(&self, past: &PastReport, counts: &mut Counts) -> anyhow::Result<Vec<SourceFile>> {
         let (mut reports, mut size) = (Vec::new(), 0);
-        for file in past.files.iter().filter(|file| flags.wants(file)) {
-            if file.is_expired {
-                counts.expired += 1;
-                continue;
-            }
-            let found = match self.open(file, counts) {
-                Ok(opened) => unpack(opened, file, &past.id, counts),
-                Err(error) if error.is_gone() => {
+        for file in self.wanted(past) {
+            let name = format!("{} of {}", file.name, past.id);
+            let opened = match &self.project {
+                _ if file.is_expired => Ok(None),
+                None => File::open(&file.url)
+                    .map(|file| Some((file, 0)))
+                    .map_err(HostError::from),
+                Some(project) => match project.requests.download(&file.url) {
+                    Err(error) if error.is_gone() => Ok(None),
+                    opened => opened.map(Some),
+                },
+            };
+            let found = match opened {
+                Ok(None) => {
                     counts.expired += 1;
                     continue;
                 }
-                Err(error) if !error.is_of_one_file() && past.cases.is_none() => return Err(error.into()),
-                Err(error) => {
-                    counts.unreadable(&format!("{} of {}: {error}", file.name, past.id));
-                    continue;
+                Ok(Some((opened, bytes))) => {
+                    counts.bytes += bytes;
+                    let is_named = self.project.is_some() && file.name.to_lowercase().ends_with(".zip");
+                    archive::reports(opened, &file.name, file.is_archive || is_named)
                 }
+                Err(error) if !error.is_of_one_file() && past.cases.is_none() => return Err(error.into()),
+                Err(error) => Err(error.into()),
             };
-            size += found.iter().map(|report| report.bytes.len()).sum::<usize>();
+            match found {
+                Ok(unpacked) => {
+                    if let Some(first) = unpacked.refused.first() {
+                        let refused = output::count(u64::try_from(unpacked.refused.len())?, "file");
+                        counts.unreadable(&format!(
+                            "{refused} of {name}, the first {first}: links, archives, encrypted files and names that \
+                             lead out of the archive are refused"
+                        ));
+                    }
+                    reports.extend(unpacked.reports);
+                }
+                Err(error) => counts.unreadable(&format!("{name}: {error}")),
+            }
+            size = reports.iter().map(|report: &SourceFile| report.bytes.len()).sum();
             if u64::try_from(size)? > archive::MOST_BYTES {
-                counts.unreadable(&format!(
-                    "{}: its reports exceed {} MiB",
-                    past.id,
-                    archive::MOST_BYTES >> 20
-                ));
+                counts.unreadable(&format!("{}: {}", past.id, archive::TOO_LARGE));
                 return Ok(Vec::new());
             }
-            reports.extend(found);
         }
-        if let (true, Some(cases), Self::Service(project)) = (reports.is_empty(), &past.cases, self) {
-            match project.results(cases) {
+        if let (0, Some(cases), Some(project)) = (size, &past.cases, &self.project) {
+            match cases.report(&project.requests) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
                 }
@@ -248,47 +224,47 @@ impl Source {
         }
         Ok(reports)
     }
-
-    fn open(&self, file: &PastFile, counts: &mut Counts) -> Result<File, HostError> {
-        match self {
-            Self::Tree(..) => Ok(File::open(&file.url)?),
-            Self::Service(project) => {
-                let (downloaded, bytes) = project.download(file)?;
-                counts.bytes += bytes;
-                Ok(downloaded)
-            }
-        }
-    }
 }
 
-/// The reports in a file. One that cannot be unpacked is counted and has none.
-fn unpack(opened: File, file: &PastFile, report: &str, counts: &mut Counts) -> Vec<SourceFile> {
-    let unpacked = match file.is_archive {
-        true => archive::unpack(opened),
-        false => archive::plain(opened, &file.name),
-    };
-    match unpacked {
-        Ok(unpacked) => {
-            if let Some(first) = unpacked.refused.first() {
-                let number = u64::try_from(unpacked.refused.len()).unwrap_or(u64::MAX);
-                counts.unreadable(&format!(
-                    "{} of {} of {report}, the first {first}: links, archives, encrypted files and names that lead \
-                     out of the archive are refused",
-                    output::count(number, "file"),
-                    file.name
-                ));
-            }
-            unpacked.reports
-        }
-        Err(error) => {
-            counts.unreadable(&format!("{} of {report}: {error}", file.name));
-            Vec::new()
-        }
+/// The flag of a service, without dashes.
+fn flag_of(service: &Service) -> String {
+    service.name.to_lowercase()
+}
+
+/// The project of a service, with the token of the environment.
+fn project(
+    global: &Global,
+    flags: &SourceFlags,
+    connection: &ConnectionFlags,
+    service: &'static Service,
+    name: &str,
+) -> anyhow::Result<Project> {
+    let is_url = service.form == "URL";
+    let is_form = name.split('/').count() >= service.form.split('/').count();
+    // Parts of an address.
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_part = |part: &str| !part.trim_matches('.').is_empty() && part.chars().all(is_allowed);
+    if !(is_url || is_form && name.split('/').all(is_part)) {
+        let expected = format!("--{} {name:?}: expected {}", flag_of(service), service.form);
+        return Err(Misuse(expected).into());
     }
+    let origin = || name.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+    let url = flags.host_url.clone().unwrap_or_else(|| match is_url {
+        true => origin(),
+        false => environment::variable(service.url.0).unwrap_or_else(|| service.url.1.to_owned()),
+    });
+    let retries = Retries {
+        progress: global.progress(),
+        clock: clock::now,
+        within: connection.retry_for,
+    };
+    let address = Address::parse("the CI service", &url, connection.insecure_http)?;
+    let requests = Requests::new(service, address, token_of(service, &url)?, retries)?;
+    Ok(Project::new(service, requests, name, flags.workflow.clone()))
 }
 
 /// A run whose files have paths with these values. If no report has a start, it started when the first was written.
-fn run_of_tree(values: Values, files: &[PathBuf], now: Timestamp) -> PastRun {
+fn run_of_tree(values: PathValues, files: &[PathBuf], now: Timestamp) -> PastRun {
     let named = values.iter().map(|(name, value)| format!("{name}={value}"));
     let modified = |file: &PathBuf| file.metadata().ok()?.modified().ok();
     let first = files.iter().filter_map(modified).min();
@@ -300,14 +276,10 @@ fn run_of_tree(values: Values, files: &[PathBuf], now: Timestamp) -> PastRun {
         values,
     };
     let past = report_of_tree(&run);
-    let content = |file: &PastFile| archive::plain(File::open(&file.url).ok()?, &file.name).ok();
-    let reports = past
-        .files
-        .iter()
-        .filter_map(content)
-        .flat_map(|file| file.reports);
+    let content = |file: &PastFile| archive::reports(File::open(&file.url).ok()?, &file.name, false).ok();
+    let files = past.files.iter().filter_map(content);
     // What cannot be read is noted when it is sent.
-    if let Ok(report) = history::read(&past, reports.collect(), now) {
+    if let Ok(Some(report)) = history::read(&past, files.flat_map(|file| file.reports).collect(), now) {
         run.started_at = report.prepared.recording.started_at;
     }
     run
@@ -345,46 +317,40 @@ fn report_of_tree(run: &PastRun) -> PastReport {
     }
 }
 
-/// Scheme and host of an address.
-fn origin(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let host = rest.split('/').next().unwrap_or_default();
-    format!("{scheme}://{host}")
-}
-
-/// Whether a part of a project's name may be a part of an address.
-fn is_part(part: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    !part.trim_matches('.').is_empty() && part.chars().all(is_allowed)
-}
-
-/// The token of the environment, else of `gh`.
+/// The token of the environment, else of `gh`. That of Jenkins has the name of its user before it.
 fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
+    // It becomes a header.
     let is_word = |token: &str| !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
-    for name in service.tokens {
-        let token = environment::variable(name).unwrap_or_default().trim().to_owned();
-        // It becomes a header.
-        if !token.is_empty() && !is_word(&token) {
-            let wrong = format!("{name} contains no token; a token is one word of ASCII characters");
-            return Err(Misuse(wrong).into());
-        }
-        if !token.is_empty() {
-            return Ok(Some(token));
+    let variables = service
+        .tokens
+        .iter()
+        .filter_map(|name| Some((name, environment::variable(name)?)));
+    let (is_github, is_jenkins) = (service.name == "GitHub", service.name == "Jenkins");
+    for (name, token) in variables {
+        match token.trim() {
+            "" => {}
+            token if !is_word(token) => {
+                let wrong = format!("{name} contains no token; a token is one word of ASCII characters");
+                return Err(Misuse(wrong).into());
+            }
+            token if is_jenkins => {
+                let user = environment::variable("JENKINS_USER_ID").unwrap_or_default();
+                return Ok(Some(format!("{user}:{token}")));
+            }
+            token => return Ok(Some(token.to_owned())),
         }
     }
-    let is_github = service.name == GITHUB.name;
     let token = Some(url).filter(|_| is_github).and_then(token_of_gh);
     let token = token.filter(|token| is_word(token));
-    if token.is_some() || service.name == JENKINS.name {
+    if token.is_some() || is_jenkins {
         return Ok(token);
     }
+    let (name, scope, variable) = (service.name, service.scope, service.tokens.first().unwrap_or(&""));
     let sign_in = if is_github {
         ", or sign in with `gh auth login`"
     } else {
         ""
     };
-    let (name, scope) = (service.name, service.scope);
-    let variable = service.tokens.first().copied().unwrap_or_default();
     Err(Misuse(format!(
         "no token for {name}: set {variable} to one that {scope}{sign_in}"
     ))
@@ -394,13 +360,9 @@ fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
 /// The token that GitHub's own command line keeps for the host of this address. Another host must not get it.
 fn token_of_gh(url: &str) -> Option<String> {
     let host = url.split_once("://")?.1.split(['/', ':']).next()?;
+    let host = host.strip_prefix("api.").unwrap_or(host);
     let mut command = Command::new("gh");
-    command.args([
-        "auth",
-        "token",
-        "--hostname",
-        host.strip_prefix("api.").unwrap_or(host),
-    ]);
+    command.args(["auth", "token", "--hostname", host]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

@@ -126,6 +126,8 @@ pub(super) struct GitHubRun {
     pub(super) branch: &'static str,
     pub(super) sha: String,
     pub(super) is_expired: bool,
+    /// Whether its files are deleted after they were listed.
+    pub(super) is_gone: bool,
     /// The repository of a pull request's branch.
     pub(super) fork: Option<&'static str>,
     pub(super) legs: Vec<Leg>,
@@ -217,7 +219,7 @@ pub(super) fn github(runs: Vec<GitHubRun>, storage: &Host) -> Host {
             let jobs: Vec<_> = run.legs().map(job).collect();
             return json(&json!({"total_count": jobs.len(), "jobs": jobs}));
         }
-        if run.is_expired {
+        if run.is_expired || run.is_gone {
             return status(410, "");
         }
         status(302, &format!("Location: {storage}/blob/{id}?sig=secret\r\n"))
