@@ -19,13 +19,16 @@ use assay_flakiness::Diagnose;
 
 use crate::{
     commit::{CommitResults, CommitRuns, commit_results},
-    failures::{CauseProbabilities, FailureFilter, of_branch},
+    failures::{CauseProbabilities, ExplainedFailure, FailureFilter, of_branch},
 };
 
 /// The window of the runs ahead in the queue, in days.
 const AHEAD_DAYS: i64 = 14;
-/// A test that fails in fewer runs seldom fails by chance in two runs of a queue, one after the other.
+/// A test that fails in fewer runs seldom fails by chance in two runs of a queue, one after the other, and so do two such
+/// tests in one run.
 const OFTEN: f64 = 0.03;
+/// Most failures of a queue's run that are compared.
+const MOST_FAILURES: u32 = 200;
 
 /// Whose a failure in a merge queue is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,14 +108,21 @@ impl OtherRuns {
         }
     }
 
-    /// Whose the failure is, by its most probable cause.
-    pub fn blame(self, cause: Cause) -> Blame {
+    /// Whether the test seldom fails, also in the run ahead.
+    pub fn is_seldom(self) -> bool {
+        self.rate < OFTEN && self.failed_ahead != Some(true)
+    }
+
+    /// Whose the failure is, by its most probable cause. `seldom` is the number of failed tests of the run that
+    /// [seldom fail](Self::is_seldom).
+    pub fn blame(self, cause: Cause, seldom: usize) -> Blame {
         match cause {
             Cause::BrokenBefore => Blame::Base,
             Cause::Flake if self.failed_ahead == Some(true) && self.rate < OFTEN => Blame::Ahead,
             Cause::Flake | Cause::Environment if self.failed_alone == Some(true) && self.rate < OFTEN => {
                 Blame::PullRequest
             }
+            Cause::Flake if seldom > 1 && self.is_seldom() => Blame::Combination,
             Cause::Flake => Blame::Chance,
             Cause::Environment | Cause::ThisChange | Cause::EarlierOnBranch | Cause::Unclear
                 if self.failed_ahead == Some(true) =>
@@ -167,7 +177,7 @@ pub fn ejection(
     let Some((failed, queue)) = failed.and_then(|run| Some((run, run.queue.clone()?))) else {
         return Ok(None);
     };
-    let requested = (&FailureFilter::default(), (1, 1));
+    let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
     let Some(results) = commit_results(store, engine, project, queued, requested, now)? else {
         return Ok(None);
     };
@@ -180,7 +190,7 @@ pub fn ejection(
     }))
 }
 
-/// The most probable breakage of a queue's runs.
+/// The failure of a queue's runs that is least probably by chance.
 fn blamed(
     store: &dyn Store,
     project: &Project,
@@ -188,15 +198,22 @@ fn blamed(
     own: &[RunRow],
     queue: &MergeQueue,
 ) -> Result<Option<BlamedTest>, StoreError> {
-    let failure = results.failures.first().map(|of| &of.failure);
-    let Some(failure) = failure.filter(|failure| failure.status.is_failure()) else {
+    let failures = results.failures.iter().map(|of| &of.failure);
+    let failed: Vec<&ExplainedFailure> = failures.filter(|failure| failure.status.is_failure()).collect();
+    let broken = |failure: &ExplainedFailure| failure.mine + failure.probabilities.broken_before;
+    // Of equal ones the first: the list is in the order of `mine`.
+    let worst = failed
+        .iter()
+        .rev()
+        .max_by(|one, other| broken(one).total_cmp(&broken(other)));
+    let Some(failure) = worst.copied() else {
         return Ok(None);
     };
     let runs = results.runs.iter().map(|run| run.started_at);
     let Some(started) = runs.max() else {
         return Ok(None);
     };
-    let others = in_snapshot(store, project, |snapshot| {
+    let (others, seldom) = in_snapshot(store, project, |snapshot| {
         let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;
         let of_queue = history
             .runs
@@ -208,9 +225,11 @@ fn blamed(
             let mut own = own.iter().filter(|own| own.queue.is_none());
             own.any(|own| own.run_number == run.number)
         };
-        Ok(OtherRuns::of(&history, failure.test, is_own, queue))
+        let of = |failure: &ExplainedFailure| OtherRuns::of(&history, failure.test, is_own, queue);
+        let seldom = failed.iter().filter(|failure| of(failure).is_seldom()).count();
+        Ok((of(failure), seldom))
     })?;
-    let blame = others.blame(failure.cause);
+    let blame = others.blame(failure.cause, seldom);
     Ok(Some(BlamedTest {
         name: failure.test_name.clone(),
         file: failure.file_path.clone(),
@@ -249,6 +268,10 @@ impl Ejection {
             }
             Blame::PullRequest => format!(
                 "{test} failed in the pull request's own run, too ({percent} % by its change). Fix it."
+            ),
+            Blame::Combination if of.probability < 0.5 => format!(
+                "{test} failed with another test that seldom fails, and not in the pull request's own run. Together they \
+                 seldom fail by chance. Queue it again once, then rebase the change and fix it."
             ),
             Blame::Combination => {
                 let with = match self.queue.pull_requests.len() {
@@ -304,8 +327,8 @@ mod tests {
         observed
     }
 
-    /// Whose the failure of run 3 is, if this change or something else caused it.
-    fn blames(own: bool, ahead: bool) -> [Blame; 3] {
+    /// Whose the failure of run 3 is, if this change or something else caused it. So many of its tests seldom fail.
+    fn blames(own: bool, ahead: bool, seldom: usize) -> [Blame; 3] {
         let history = History {
             stable_branch: "main".into(),
             tests: 1,
@@ -317,7 +340,7 @@ mod tests {
         };
         let queue = MergeQueue::of("gh-readonly-queue/main/pr-5-beef", None).unwrap();
         let others = OtherRuns::of(&history, 0, |run| run.number == 1, &queue);
-        [Cause::ThisChange, Cause::Flake, Cause::BrokenBefore].map(|cause| others.blame(cause))
+        [Cause::ThisChange, Cause::Flake, Cause::BrokenBefore].map(|cause| others.blame(cause, seldom))
     }
 
     #[test]
@@ -329,7 +352,11 @@ mod tests {
             (true, true, [Blame::Ahead, Blame::Ahead]),
         ] {
             let [change, chance] = expected;
-            assert_eq!(blames(own, ahead), [change, chance, Blame::Base]);
+            assert_eq!(blames(own, ahead, 1), [change, chance, Blame::Base]);
         }
+        assert_eq!(
+            blames(false, false, 2),
+            [Blame::Combination, Blame::Combination, Blame::Base]
+        );
     }
 }

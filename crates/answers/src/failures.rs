@@ -1,6 +1,7 @@
 //! The causes of a run's failures: cause, sentence and action for each failure, and the gate of the run.
 
 mod answer;
+mod breakage;
 mod evidence;
 mod gate;
 mod joined;
@@ -25,9 +26,9 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 pub use answer::{
-    Breakage, CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors,
-    StableState,
+    CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors, StableState,
 };
+pub use breakage::{Beginnings, Breakage};
 pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};

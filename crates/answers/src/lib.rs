@@ -17,5 +17,6 @@ mod numbers;
 pub mod owners;
 pub mod prompt;
 pub mod proof;
+pub mod release;
 pub mod stable_branch;
 pub mod test_list;

@@ -85,6 +85,11 @@ pub fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     address
 }
 
+/// The page that says whether a release may be cut from a branch.
+pub fn release(project: ProjectId, branch: &str) -> String {
+    with_query(&self::project(project, "/release"), &[("branch", Some(branch))])
+}
+
 /// A page of a project. `part` follows the project's path.
 pub fn project(project: ProjectId, part: &str) -> String {
     format!("/p/{project}{part}")

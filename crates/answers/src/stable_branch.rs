@@ -1,5 +1,5 @@
-//! The state of the stable branch: the tests whose newest result there failed. It is a fact of the newest runs, whatever
-//! the verdicts on these tests are.
+//! The state of the stable branch, or of a release branch: the tests whose newest result there failed. It is a fact of the
+//! newest runs, whatever the verdicts on these tests are.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,8 +24,9 @@ const GROUPS: usize = 3;
 ///
 /// The newest run is the last one in the order of revisions. A suite's state is that of its newest complete run, with what later incomplete runs have reported. So an incomplete
 /// run neither hides the failures of shards that are still missing, nor delays a failure that it has.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StableBranchState {
+    branch: Arc<str>,
     /// The suites that ran on the branch, by name.
     suites: BTreeMap<Arc<str>, Suite>,
     /// The failing tests, each with the first run since which every result of it failed.
@@ -41,13 +42,20 @@ struct Suite {
 }
 
 impl StableBranchState {
-    /// The state at the end of this history.
+    /// The state of the stable branch at the end of this history.
     pub fn of(history: &History) -> Self {
+        Self::of_branch(history, &history.stable_branch)
+    }
+
+    /// The state of a branch at the end of this history.
+    pub fn of_branch(history: &History, branch: &str) -> Self {
         let mut state = Self {
+            branch: branch.into(),
+            suites: BTreeMap::new(),
+            failing: HashMap::new(),
             has_branches: history.stable().any_branch_named,
-            ..Self::default()
         };
-        for (name, runs) in history.stable_runs() {
+        for (name, runs) in history.runs_of(branch) {
             let oldest_first: Vec<(usize, &RunObservations)> = runs
                 .into_iter()
                 .filter_map(|index| Some((index, history.runs.get(index)?)))
@@ -107,6 +115,11 @@ impl StableBranchState {
         self.failing.len()
     }
 
+    /// The failing tests.
+    pub fn failing_tests(&self) -> impl Iterator<Item = TestOrdinal> {
+        self.failing.keys().copied()
+    }
+
     /// Whether this test fails.
     pub fn fails(&self, test: TestOrdinal) -> bool {
         self.failing.contains_key(&test)
@@ -139,7 +152,7 @@ impl StableBranchState {
     /// One sentence without a full stop, such as "14 tests fail on main since run 31".
     pub fn sentence(&self, history: &History) -> String {
         let on = match self.has_branches {
-            true => format!(" on {}", history.stable_branch),
+            true => format!(" on {}", self.branch),
             false => String::new(),
         };
         let mut sentence = self.tests_sentence(history, &on);
@@ -221,7 +234,7 @@ impl StableBranchState {
             })
         });
         BranchState {
-            branch: history.stable_branch.to_string(),
+            branch: self.branch.to_string(),
             failing: count(self.failing.len()),
             explanation: self.sentence(history),
             failing_since: self
@@ -234,12 +247,12 @@ impl StableBranchState {
     }
 }
 
-/// The state of the stable branch, as of the newest runs of its suites.
+/// The state of a branch, as of the newest runs of its suites.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BranchState {
-    /// The stable branch.
+    /// The stable branch, or the requested one.
     pub branch: String,
     /// Tests whose newest result on the branch failed, whatever their verdicts.
     pub failing: u64,
@@ -253,7 +266,7 @@ pub struct BranchState {
     pub suites: Vec<SuiteState>,
 }
 
-/// The newest run of a suite on the stable branch.
+/// The newest run of a suite on a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -414,6 +427,16 @@ mod tests {
             sentence,
             "2 tests fail on main: 1 since run 2 and 1 since run 1; run 2 is not complete"
         );
+    }
+
+    #[test]
+    fn a_pass_in_the_newest_complete_run_ends_the_failures_before_it() {
+        let runs = vec![
+            run(1, "main", "", "F"),
+            run(2, "main", "", "P"),
+            incomplete(run(3, "main", "", "F")),
+        ];
+        assert_eq!(state(runs).1, [(0, 3)]);
     }
 
     #[test]

@@ -46,6 +46,8 @@ vocabulary!(
 vocabulary!(
     /// Whether to revert the commit of a run in which a test fails on the stable branch.
     RevertAction {
+        /// Revert it: with a probability of at least 0.95 it broke the test.
+        Revert = "revert",
         /// Do not revert it: with a probability of at least 0.95 the test was broken before.
         Keep = "keep",
         /// Revert nothing: with a probability of at least 0.95 no commit broke the test.

@@ -12,7 +12,7 @@ pub const PROBLEM_KEPT_DAYS: i64 = 90;
 /// After how many days an edge or a message that was not delivered is dropped.
 pub const DROPPED_AFTER_DAYS: i64 = 3;
 
-/// A change between two judgements of a project, on its stable branch.
+/// A change between two judgements of a project, on its stable branch or on a release branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
     /// Its number within the project, from 0 in the order of judgements.
@@ -21,21 +21,28 @@ pub struct Edge {
     pub judged_at: Timestamp,
     /// The event.
     pub event: ChatEvent,
+    /// The release branch of the suite; none for the stable branch, as of every edge that is not a suite's.
+    pub release_branch: Option<String>,
     /// The suite of the run; empty for the default one.
     pub suite: String,
     /// What changed.
     pub subject: EdgeSubject,
-    /// The newest run on the stable branch that shows it; none for a test without a run there.
+    /// The newest run on the branch that shows it; none for a test without a run there.
     pub run: Option<EdgeRun>,
     /// The number of the run since which a test fails on the stable branch; none if it passes.
     pub since_run: Option<i32>,
-    /// Whether the newest run of the suite on the stable branch shows it as a failure.
+    /// Whether the newest run of the suite on the branch shows it as a failure.
     pub is_red: bool,
     /// When it became certain; none while a later judgement may take it back.
     pub settled: Option<Settled>,
 }
 
 impl Edge {
+    /// Its suite with its release branch.
+    pub fn line(&self) -> (Option<&str>, &str) {
+        (self.release_branch.as_deref(), &self.suite)
+    }
+
     /// The test that it is about.
     pub const fn test(&self) -> Option<TestOrdinal> {
         match self.subject {

@@ -4,7 +4,7 @@
 //! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -386,11 +386,20 @@ impl History {
     /// The runs of each suite on the stable branch, as indices in the [order of revisions](revision_order), the oldest
     /// first. The newest run of the stable branch is the last one.
     pub fn stable_runs(&self) -> BTreeMap<Arc<str>, Vec<usize>> {
+        self.runs_of(&self.stable_branch)
+    }
+
+    /// The same of any branch.
+    pub fn runs_of(&self, branch: &str) -> BTreeMap<Arc<str>, Vec<usize>> {
         let stable = self.stable();
+        let is_on = |run: &RunFacts| match branch == &*self.stable_branch {
+            true => stable.is(run.branch.as_deref()),
+            false => run.branch.as_deref() == Some(branch),
+        };
         let order = self.revision_order();
         let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
         for (index, RunObservations { run, .. }) in self.runs.iter().enumerate() {
-            if stable.is(run.branch.as_deref()) {
+            if is_on(run) {
                 suites.entry(Arc::clone(&run.variant)).or_default().push(index);
             }
         }
@@ -398,6 +407,13 @@ impl History {
             runs.sort_by_key(|index| order.get(*index));
         }
         suites
+    }
+
+    /// The release branches with a run.
+    pub fn release_branches(&self) -> BTreeSet<Arc<str>> {
+        let runs = self.runs.iter().map(|observed| &observed.run);
+        let on_release_branch = runs.filter(|run| run.is_on_release_branch());
+        on_release_branch.filter_map(|run| run.branch.clone()).collect()
     }
 
     /// The number of results, including skipped ones.
@@ -444,7 +460,8 @@ pub fn failing_since(oldest_first: &[&RunObservations]) -> HashMap<TestOrdinal, 
         }
     }
     // The tests whose failures may have begun earlier.
-    let mut open: Vec<TestOrdinal> = since.keys().copied().collect();
+    let passed = |test: TestOrdinal| newest.iter().any(|run| run.ran(test) && !run.failed(test));
+    let mut open: Vec<TestOrdinal> = since.keys().copied().filter(|test| !passed(*test)).collect();
     for (place, observed) in before.iter().enumerate().rev() {
         if open.is_empty() {
             break;

@@ -4,7 +4,19 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::project::NAME_CHARS;
+use crate::{project::NAME_CHARS, vocabulary::vocabulary};
+
+vocabulary!(
+    /// Whether a release may be cut from a branch.
+    ReleaseAnswer {
+        /// Every suite ran completely there, and no test fails there that passes on the stable branch.
+        Yes = "yes",
+        /// A test fails there and not on the stable branch.
+        No = "no",
+        /// A run is missing or incomplete, or failed outside of its tests.
+        Unknown = "unknown",
+    }
+);
 
 /// The name of a release branch, or a pattern of several: one `*` stands for any text, as in `release/*`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -61,11 +61,17 @@ pub fn changes(
     edges: &[Edge],
     now: Timestamp,
 ) -> Result<Content, StoreError> {
+    let (of_release, edges): (Vec<Edge>, Vec<Edge>) = edges
+        .iter()
+        .cloned()
+        .partition(|edge| edge.release_branch.is_some());
+    let edges = edges.as_slice();
+    let events: BTreeSet<ChatEvent> = edges.iter().chain(&of_release).map(|edge| edge.event).collect();
     let names = names(reader, &project.project, edges)?;
     let failures = Failures::read(reader, &project.project, edges, now)?;
     let branch = bounded(&project.stable_branch, NAME_CHARS);
-    let mut commits = Commits::of(reader, &project.project, &branch);
-    let (mut groups, more_broken) = failures.groups(&mut commits, now)?;
+    let mut commits = Commits::of(reader, &project.project);
+    let (mut groups, mut more_broken) = failures.groups(&mut commits, now)?;
     let broken = groups.len() + more_broken;
     let sum = match broken {
         0 | 1 => None,
@@ -73,7 +79,7 @@ pub fn changes(
     };
     for group in [
         failures.runs_without_failures(edges, &mut commits)?,
-        recovered(edges, &names, &mut commits, now)?,
+        recovered(edges, &names, (&mut commits, &branch), now)?,
         failures.flaky(&mut commits)?,
         failures.new_errors(edges, &names, &mut commits)?,
         of_tests(edges, &names, ChatEvent::FixDidNotHold, &mut commits)?,
@@ -84,6 +90,19 @@ pub fn changes(
     ] {
         groups.extend(group);
     }
+    for branch in of_release
+        .iter()
+        .filter_map(|edge| edge.release_branch.as_deref())
+        .collect::<BTreeSet<_>>()
+    {
+        let of_branch = of_release
+            .iter()
+            .filter(|edge| edge.release_branch.as_deref() == Some(branch));
+        let of_branch: Vec<Edge> = of_branch.cloned().collect();
+        let (of_branch, more) = of_release_branch(branch, &of_branch, &mut commits, now)?;
+        groups.extend(of_branch);
+        more_broken += more;
+    }
     let more = groups.len().saturating_sub(MOST_GROUPS) + more_broken;
     groups.truncate(MOST_GROUPS);
     for (place, group) in groups.iter_mut().enumerate() {
@@ -91,7 +110,6 @@ pub fn changes(
         group.more += group.tests.len().saturating_sub(named);
         group.tests.truncate(named);
     }
-    let events: BTreeSet<ChatEvent> = edges.iter().map(|edge| edge.event).collect();
     Ok(Content {
         project_id: project.project.id.to_string(),
         project: bounded(&project.project.name, SENTENCE_CHARS),
@@ -103,6 +121,25 @@ pub fn changes(
         more,
         url: reader.pages.map(|pages| pages.address(&commits.page())),
     })
+}
+
+/// What changed on a release branch, and the number of further groups.
+fn of_release_branch(
+    branch: &str,
+    edges: &[Edge],
+    commits: &mut Commits<'_>,
+    now: Timestamp,
+) -> Result<(Vec<Group>, usize), StoreError> {
+    let branch = bounded(branch, NAME_CHARS);
+    let failures = Failures::read(commits.reader, commits.project, edges, now)?;
+    let (mut groups, more) = failures.groups(commits, now)?;
+    groups.extend(failures.runs_without_failures(edges, commits)?);
+    groups.extend(failures.flaky(commits)?);
+    for group in &mut groups {
+        group.sentence = format!("{branch}: {}", group.sentence);
+    }
+    groups.extend(recovered(edges, &EdgeNames::default(), (commits, &branch), now)?);
+    Ok((groups, more))
 }
 
 /// The content of a message that only shows that a target works.
@@ -225,7 +262,7 @@ fn of_edges(edges: &[&Edge], names: &EdgeNames, sentence: String) -> Group {
 
 /// Whether an edge is about a broken test that passes again with its suite.
 fn is_of_recovered(edge: &Edge, edges: &[Edge]) -> bool {
-    let is_of_suite = |other: &Edge| other.event == ChatEvent::RunRecovered && other.suite == edge.suite;
+    let is_of_suite = |other: &Edge| other.event == ChatEvent::RunRecovered && other.line() == edge.line();
     edge.event == ChatEvent::TestResolved
         && edge.verdict_before() == Some(VerdictStatus::Broken)
         && edges.iter().any(is_of_suite)
@@ -235,7 +272,7 @@ fn is_of_recovered(edge: &Edge, edges: &[Edge]) -> bool {
 fn recovered(
     edges: &[Edge],
     names: &EdgeNames,
-    commits: &mut Commits<'_>,
+    (commits, branch): (&mut Commits<'_>, &str),
     now: Timestamp,
 ) -> Result<Vec<Group>, StoreError> {
     let mut groups = Vec::new();
@@ -244,7 +281,7 @@ fn recovered(
             continue;
         };
         let (mut repaired, absent) = recovered_tests(edge, run, commits, now)?;
-        let of_suite = |of_test: &&Edge| of_test.suite == edge.suite && is_of_recovered(of_test, edges);
+        let of_suite = |of_test: &&Edge| of_test.line() == edge.line() && is_of_recovered(of_test, edges);
         let tests_of_edges = edges.iter().filter(of_suite).filter_map(Edge::test);
         for test in tests_of_edges {
             let known = names.tests.iter().find(|(known, _)| *known == test);
@@ -255,7 +292,7 @@ fn recovered(
             false => bounded(&edge.suite, NAME_CHARS),
         };
         let failed = commits.run(run.id)?.map_or(0, |detail| detail.counts.failed);
-        let (run, branch) = (commits.run_with_commit(run)?, commits.branch);
+        let run = commits.run_with_commit(run)?;
         let repaired_tests = match (repaired.len(), absent) {
             (0, 0) => String::new(),
             (number, 0) => format!(": {} repaired", tests(number)),
@@ -286,7 +323,7 @@ fn recovered_tests(
 ) -> Result<(BTreeMap<TestOrdinal, String>, usize), StoreError> {
     let (reader, project) = (commits.reader, commits.project);
     let settled = reader.outbox.settled(project.id)?;
-    let of_suite = settled.iter().filter(|edge| edge.suite == recovered.suite);
+    let of_suite = settled.iter().filter(|edge| edge.line() == recovered.line());
     let earlier = of_suite.filter(|edge| edge.run.is_some_and(|of| of.number < run.number));
     let earlier: Vec<&Edge> = earlier.collect();
     let Some(began) = earlier

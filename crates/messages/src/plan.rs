@@ -74,7 +74,7 @@ pub fn plan(
     }
     // The message about a suite that passes again has the tests that were repaired.
     let has_recovered = |edge: &&Edge| {
-        let is_its = |suite: &Edge| suite.event == ChatEvent::RunRecovered && suite.suite == edge.suite;
+        let is_its = |suite: &Edge| suite.event == ChatEvent::RunRecovered && suite.line() == edge.line();
         edge.event == ChatEvent::TestResolved && runs.covers(edge) && net.iter().any(is_its)
     };
     let repaired: Vec<Edge> = all.iter().filter(has_recovered).cloned().collect();
@@ -82,7 +82,7 @@ pub fn plan(
     let is_urgent = net.iter().any(|edge| {
         let was_sent = sent.iter().any(|sent| {
             sent.subject == EdgeSubject::Suite
-                && sent.suite == edge.suite
+                && sent.line() == edge.line()
                 && sent
                     .settled
                     .is_some_and(|settled| now.since_ms(settled.at) < DAY_MS)
@@ -156,17 +156,17 @@ fn is_a_change(edge: &Edge, wanted: &[ChatEvent], sent: &HashSet<TestOrdinal>) -
 }
 
 /// The newest edge of each suite.
-struct RunEdges<'a>(HashMap<&'a str, &'a Edge>);
+struct RunEdges<'a>(HashMap<(Option<&'a str>, &'a str), &'a Edge>);
 
 impl<'a> RunEdges<'a> {
     fn of(edges: impl Iterator<Item = &'a Edge>) -> Self {
         let suites = edges.filter(|edge| edge.subject == EdgeSubject::Suite);
-        Self(suites.map(|edge| (edge.suite.as_str(), edge)).collect())
+        Self(suites.map(|edge| (edge.line(), edge)).collect())
     }
 
     /// Whether the message about the suite covers what happened to a test.
     fn covers(&self, edge: &Edge) -> bool {
-        let Some(of_suite) = self.0.get(edge.suite.as_str()) else {
+        let Some(of_suite) = self.0.get(&edge.line()) else {
             return false;
         };
         match (edge.event, of_suite.event) {

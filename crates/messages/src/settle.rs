@@ -59,7 +59,7 @@ fn is_certain(edge: &Edge, judged_at: Option<Timestamp>, now: Timestamp) -> bool
 /// What an edge is about, whatever happened to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SubjectKey<'a> {
-    Suite(&'a str),
+    Suite(Option<&'a str>, &'a str),
     Test(TestOrdinal),
     Error(i32),
     Budget,
@@ -69,7 +69,7 @@ pub(crate) enum SubjectKey<'a> {
 impl<'a> SubjectKey<'a> {
     pub(crate) fn of(edge: &'a Edge) -> Self {
         match edge.subject {
-            EdgeSubject::Suite => Self::Suite(&edge.suite),
+            EdgeSubject::Suite => Self::Suite(edge.release_branch.as_deref(), &edge.suite),
             EdgeSubject::Test { test, .. } => Self::Test(test),
             EdgeSubject::Error { signature } => Self::Error(signature),
             EdgeSubject::Budget { .. } => Self::Budget,
@@ -150,6 +150,7 @@ pub(crate) mod tests {
             number,
             judged_at: at(minutes),
             event,
+            release_branch: None,
             suite: "e2e".to_owned(),
             subject,
             run: Some(EdgeRun {

@@ -284,26 +284,37 @@ fn judge(month: &Month, by_size: &mut [Score]) {
         let (number, now) = (observed.run.number, observed.run.started_at);
         let causes = engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
         let mine = |failure: &&FailureCause| failure.probabilities.mine();
+        let broken =
+            |failure: &FailureCause| failure.probabilities.mine() + failure.probabilities.broken_before;
         let worst = causes
             .iter()
-            .max_by(|one, other| mine(one).total_cmp(&mine(other)));
+            .max_by(|one, other| broken(one).total_cmp(&broken(other)));
         let Some(worst) = worst else { continue };
         let queue = MergeQueue::of(&queued.branch, None);
-        let others = queue.map_or_else(OtherRuns::default, |queue| {
-            OtherRuns::of(
-                &world.history,
-                worst.test,
-                |run: &RunFacts| run.number == queued.own,
-                &queue,
-            )
-        });
+        let others = |failure: &FailureCause| {
+            queue.as_ref().map_or_else(OtherRuns::default, |queue| {
+                OtherRuns::of(
+                    &world.history,
+                    failure.test,
+                    |run: &RunFacts| run.number == queued.own,
+                    queue,
+                )
+            })
+        };
+        let seldom = match queue {
+            Some(_) => causes
+                .iter()
+                .filter(|failure| others(failure).is_seldom())
+                .count(),
+            None => 0,
+        };
         // The run is ejected for its worst failure.
         let truth = [Truth::Own, Truth::Ahead, Truth::Base, Truth::Chance];
         let truth = truth
             .into_iter()
             .find(|truth| queued.truth.values().any(|of| of == truth));
         if let (Some(truth), Some(score)) = (truth, by_size.get_mut(queued.batch)) {
-            score.add(truth, others.blame(cause(worst)), mine(&worst));
+            score.add(truth, others(worst).blame(cause(worst), seldom), mine(&worst));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Evaluates the advice on what to revert, on simulated stable branches with planted breakages.
 
-use assay_answers::failures::Breakage as Answer;
+use assay_answers::failures::Beginnings;
 use assay_flakiness::{
     Diagnose as _, Engine,
     domain::cause::{Cause, Knowledge, RevertAction},
@@ -83,7 +83,6 @@ pub(crate) fn table(seeds: &[u64]) -> String {
     for seed in seeds {
         let world = world(*seed, &mut planted);
         let engine = Engine::default();
-        let order = world.history.revision_order();
         for (place, run) in world.runs.iter().enumerate() {
             let observed = world.history.runs.get(place);
             let Some(observed) = observed.filter(|_| run.at >= COUNTED_FROM) else {
@@ -92,15 +91,16 @@ pub(crate) fn table(seeds: &[u64]) -> String {
             let (number, now) = (observed.run.number, observed.run.started_at);
             let causes =
                 engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
+            let beginnings = Beginnings::of(&world.history, causes.iter());
             for failure in &causes {
-                let answer = Answer::of((&world.history, &order), failure).and_then(|answer| answer.revert);
+                let answer = beginnings.breakage(failure).and_then(|answer| answer.revert);
                 let Some(advice) = answer else { continue };
                 let truth = culprit(&world, place, failure.test);
                 let named = truth.as_deref() == Some(advice.suspect.as_str());
                 if advice.action != RevertAction::Nothing {
                     bands.add(advice.probability, named);
                 }
-                if advice.red_before >= 0.95 {
+                if advice.action == RevertAction::Keep {
                     let here = format!("main-{}", run.revision);
                     kept += 1;
                     wrongly_kept += u32::from(truth == Some(here));

@@ -4,6 +4,7 @@ pub mod attempts;
 pub mod flaky;
 pub mod health;
 pub mod projects;
+pub mod releases;
 pub mod run_detail;
 pub mod runs;
 pub mod signatures;
@@ -157,7 +158,7 @@ pub fn page(
     );
 }
 
-/// A numbered list: the field of its entries, its sort, and what identifies an entry on pages of every size.
+/// A numbered list: the field of its entries, its sort (empty for a list of one order), and what identifies an entry on pages of every size.
 pub struct List<'a, K> {
     pub field: &'a str,
     pub sort: &'a str,
@@ -206,7 +207,10 @@ pub fn all_pages<K: PartialEq>(
             comparison.same(
                 &format!("GET {path}: sort"),
                 &answer["sort"],
-                &serde_json::json!(list.sort),
+                &match list.sort {
+                    "" => Value::Null,
+                    sort => sort.into(),
+                },
             );
             entries.extend(answer[list.field].as_array().cloned().unwrap_or_default());
         }

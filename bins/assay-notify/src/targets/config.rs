@@ -115,6 +115,13 @@ name = "hook"
 webhook = { url = "http://127.0.0.1:9000/", keys = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] }
 
 [[target]]
+name = "tickets"
+[target.request]
+url = "https://example.atlassian.net/rest/api/3/issue"
+headers = { Authorization = "Basic hidden" }
+body = '''{"fields": {"summary": "{subject}"}}'''
+
+[[target]]
 name = "mail"
 smtp = { host = "mail.example.org", user = "assay", password = "hidden", from = "Assay <assay@example.org>", to = ["team@example.org"] }
 
@@ -127,7 +134,10 @@ file = { path = "/tmp/messages.txt", format = "json" }
     fn a_file_with_every_kind_is_read_and_shows_no_secret() {
         let targets = targets(WHOLE).unwrap();
         let kinds: Vec<&str> = targets.iter().map(|target| target.channel.kind()).collect();
-        assert_eq!(kinds, ["slack", "slack", "teams", "webhook", "smtp", "file"]);
+        assert_eq!(
+            kinds,
+            ["slack", "slack", "teams", "webhook", "request", "smtp", "file"]
+        );
         let first = &targets[0];
         assert_eq!(first.scope, Scope::Named(vec!["Shop/web".to_owned()]));
         assert_eq!(first.events, [ChatEvent::RunFailed, ChatEvent::RunRecovered]);
@@ -190,6 +200,8 @@ file = { path = "/tmp/messages.txt", format = "json" }
                 ("http://127.0.0.1:9000/", "http://127.0.0.2:9000/"),
                 "must begin with https://",
             ),
+            (("{\"fields\"", "{fields"), "target \"tickets\": body is not JSON"),
+            (("Basic hidden", "hidden\\n"), "a value that no header may have"),
             ((", channel = \"C012\"", ""), "either url, or token and channel"),
             (
                 ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_hidden"),
@@ -230,7 +242,7 @@ file = { path = "/tmp/messages.txt", format = "json" }
         let refused = read(&path).unwrap_err().to_string();
         assert!(refused.contains("chmod 600"), "{refused}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read(&path).unwrap().len(), 6);
+        assert_eq!(read(&path).unwrap().len(), 7);
         assert!(
             read(&folder.path().join("none"))
                 .unwrap_err()

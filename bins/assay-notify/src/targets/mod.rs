@@ -1,10 +1,12 @@
-//! The targets of messages: the operator's file `notify.toml`, and delivery by Slack, Teams, webhook, mail or file.
+//! The targets of messages: the operator's file `notify.toml`, and delivery by Slack, Teams, webhook, request,
+//! mail or file.
 //!
 //! Each connection goes to an address of the file, by the rules of `assay_outbound`.
 
 mod config;
 mod http;
 mod relay;
+mod request;
 mod secret;
 mod slack;
 mod smtp;
@@ -15,6 +17,7 @@ mod webhook;
 
 pub(crate) use assay_outbound::Allowed;
 pub(crate) use config::read;
+pub(crate) use request::Request;
 pub(crate) use secret::Secret;
 pub(crate) use slack::{Slack, SlackAddress};
 pub(crate) use smtp::{Encryption, Mail};

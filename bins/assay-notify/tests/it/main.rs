@@ -15,3 +15,4 @@ mod encrypted;
 mod hours;
 mod month;
 mod program;
+mod tickets;

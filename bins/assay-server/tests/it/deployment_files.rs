@@ -59,7 +59,10 @@ fn the_example_of_targets_is_accepted_once_only_its_owner_can_read_it() {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_contains(&printed, "it has: team, team-threads, office, hook, mail, log");
+    assert_contains(
+        &printed,
+        "it has: team, team-threads, office, hook, jira, linear, mail, log",
+    );
 }
 
 #[test]

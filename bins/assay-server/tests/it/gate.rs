@@ -58,6 +58,52 @@ pub(crate) fn ingest() -> IngestServer {
     ingest
 }
 
+#[test]
+fn the_gate_says_whether_a_release_may_be_cut() {
+    let ingest = ingest();
+    let ask = |branch: &str| {
+        let output = Cli::new("postgresql://127.0.0.1:1/nowhere")
+            .command(&["gate", "--release", branch, "--retry-for", "0"])
+            .env(
+                "ASSAY_API_URL",
+                format!("{}/api/v1", ingest.server.client().base()),
+            )
+            .env("ASSAY_READ_KEY", &ingest.read_key)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), text)
+    };
+    let (unknown, text) = ask("release/2.0");
+    assert_eq!(unknown, Some(3), "{text}");
+    assert_contains(&text, "unknown: nothing ran on release/2.0 in the last 14 days");
+    let send = |key: &str, cases: &[Case<'_>]| {
+        let fields = [
+            ("branch", "release/2.0"),
+            ("commit", key),
+            ("runKey", key),
+            ("author", "Ada"),
+        ];
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", report(cases).as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    };
+    send("d1", &[("pays", None), ("odd", None), ("old", WRONG)]);
+    let (yes, text) = ask("release/2.0");
+    assert_eq!(yes, Some(0), "{text}");
+    assert_contains(
+        &text,
+        "yes: no test fails on release/2.0 and not on main; 1 test fails on both",
+    );
+    send("d2", &[("pays", WRONG), ("odd", TIMEOUT), ("old", WRONG)]);
+    let (no, text) = ask("release/2.0");
+    assert_eq!(no, Some(1), "{text}");
+    assert_contains(
+        &text,
+        "no: 1 test fails on release/2.0 and not on main; 2 tests fail on both",
+    );
+    assert_contains(&text, "cart > pays: since run 22, d2 by Ada, ");
+}
+
 /// The listener's explanation of a report's failures on a branch.
 fn explained(ingest: &IngestServer, key: &str, fields: &[(&str, &str)], cases: &[Case<'_>]) -> Value {
     let branch = [

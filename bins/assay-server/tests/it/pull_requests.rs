@@ -596,6 +596,19 @@ fn a_change_to_a_release_branch_is_compared_with_that_branch() {
         ingest.read("/settings")["settings"]["releaseBranches"],
         json!(["release/*"])
     );
+    let release = ingest.read("/releases/release%2F1.2");
+    assert_eq!(release["answer"], "no", "{release}");
+    assert_eq!(
+        release["explanation"],
+        "no: 1 test fails on release/1.2 and not on main"
+    );
+    assert_eq!(release["tests"][0]["failingSince"]["revision"], "00000018");
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
+    assert_contains(
+        &pages.page("/release?branch=release%2F1.2"),
+        "The tests do not allow a release.",
+    );
+    assert_contains(&pages.page(""), "release?branch=release%2F1.2");
     let public = ingest.new_key(&IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()

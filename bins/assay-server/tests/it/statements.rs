@@ -16,7 +16,7 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 /// The routes that take more than one statement, each with its maximum number, and whether they are in a transaction,
 /// which costs two more round trips.
-const STATEMENTS: [(&str, usize, bool); 17] = [
+const STATEMENTS: [(&str, usize, bool); 18] = [
     ("/projects/{projectId}/runs/{runId}", 5, true),
     ("/projects/{projectId}/runs/{runId}/failures", 6, true),
     ("/projects/{projectId}/runs/{runId}/changes", 12, true),
@@ -31,6 +31,7 @@ const STATEMENTS: [(&str, usize, bool); 17] = [
     ("/projects/{projectId}/flaky", 4, true),
     ("/projects/{projectId}/tests", 5, true),
     ("/projects/{projectId}/health", 8, true),
+    ("/projects/{projectId}/releases/{branchName}", 4, true),
     ("/projects/{projectId}/timings", 4, true),
     ("/projects/{projectId}/durations", 6, true),
     ("/projects/{projectId}/uploads", 2, false),

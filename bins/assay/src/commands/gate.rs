@@ -16,8 +16,8 @@ use assay_cli_local::{
     analysis::FailureSelection,
     sources::{checkout::Checkout, files, report_flags::ReportFlags, values},
 };
-use assay_cli_terminal::{message, misuse::Misuse, terminal};
-use assay_domain::{cause::Knowledge, id::RunId, recording::LeftOver};
+use assay_cli_terminal::{message, misuse::Misuse, output, terminal};
+use assay_domain::{cause::Knowledge, id::RunId, recording::LeftOver, release_branch::ReleaseAnswer};
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
 use clap::Args;
@@ -55,6 +55,8 @@ Examples:
     assay gate --proof decision.json results.json
   For all shards of a run, in a job after them, with ASSAY_API_URL and ASSAY_READ_KEY as variables of the job:
     assay gate --run \"$RUN_ID\"
+  Before a release is cut from a branch:
+    assay gate --release release/1.2
 
 Exit status: 0 no test failed, or every failed test is excused and the run is valid; 1 the run does not pass (or --exit-code); 2 wrong \
 usage; 3 the server, the history or a report could not be read, so that nothing is excused.";
@@ -62,7 +64,8 @@ usage; 3 the server, the history or a report could not be read, so that nothing 
 /// Decide whether the failures of a run may be excused
 ///
 /// Asks the server, with an ingest key, why the tests of a report failed, and stores nothing. With --history it needs no server.
-/// With --run it judges a stored run, with a read key, and stores the decision if it has an ingest key, too.
+/// With --run it judges a stored run, with a read key, and stores the decision if it has an ingest key, too. With --release it says
+/// whether a release may be cut from a branch.
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
@@ -77,7 +80,7 @@ usage; 3 the server, the history or a report could not be read, so that nothing 
 )]
 pub(crate) struct GateArgs {
     /// The run's reports: files, folders (walked), patterns such as 'out/**/*.xml', or - for standard input
-    #[arg(required_unless_present = "run", value_name = "PATH")]
+    #[arg(required_unless_present_any = ["run", "release"], value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Earlier runs: CSV histories, or reports of which each is a run; no server is asked
     #[arg(long, value_name = "PATH", help_heading = "Without a server")]
@@ -106,6 +109,9 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
             "--report-to needs --run: a report that is only judged belongs to no stored commit".to_owned(),
         )
         .into());
+    }
+    if let Some(branch) = &args.stored.release {
+        return release(global, args, branch);
     }
     let rules = args.gate.rules()?;
     let judged = match args.stored.run {
@@ -143,6 +149,29 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     Ok(match decision.outcome.passes() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(args.gate.exit_code.unwrap_or(1)),
+    })
+}
+
+/// Prints whether a release may be cut from a branch.
+fn release(global: &Global, args: &GateArgs, branch: &str) -> anyhow::Result<ExitCode> {
+    let (project, connection) = (args.flags.project.as_deref(), &args.flags.connection);
+    let fetched = args
+        .stored
+        .fetch_release(global.progress(), branch, project, connection);
+    let (answer, release) = match fetched {
+        Ok(fetched) => fetched,
+        Err(error) if error.is::<Misuse>() => return Err(error),
+        Err(error) => {
+            errors::print(&error.context("it is not known whether a release may be cut"));
+            return Ok(ExitCode::from(UNKNOWN));
+        }
+    };
+    let is_json = global.json || args.output == GateOutput::Json;
+    output::print(is_json, &answer, || release.text())?;
+    Ok(match release.answer {
+        ReleaseAnswer::Yes => ExitCode::SUCCESS,
+        ReleaseAnswer::No => ExitCode::from(args.gate.exit_code.unwrap_or(1)),
+        ReleaseAnswer::Unknown => ExitCode::from(UNKNOWN),
     })
 }
 

@@ -1,9 +1,12 @@
-//! The failures of a stored run, from the read API.
+//! The failures of a stored run, and the state of a branch, from the read API.
 
 use assay_cli_job::gate::judged::JudgedRun;
+use assay_cli_remote::server::read_api::path_of_release;
 use assay_cli_terminal::progress::Progress;
-use assay_domain::id::RunId;
+use assay_domain::{id::RunId, release_branch::ReleaseAnswer, verdict::VerdictStatus};
 use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::server_flags::{ConnectionFlags, ReadApiFlags};
 
@@ -12,6 +15,47 @@ const STORED: &str = "A stored run";
 /// Most failures in an answer of the route.
 const MOST_LISTED: u32 = 200;
 
+/// Whether a release may be cut from a branch, by the read API.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Release {
+    pub(crate) answer: ReleaseAnswer,
+    pub(crate) explanation: String,
+    tests: Vec<FailingTest>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FailingTest {
+    test_name: String,
+    fails_on_stable: bool,
+    failing_since: Since,
+    author_name: Option<String>,
+    status: VerdictStatus,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Since {
+    run_number: i32,
+    revision: Option<String>,
+}
+
+impl Release {
+    /// The sentence, and the tests that fail on the branch only, one a line.
+    pub(crate) fn text(&self) -> String {
+        let there_only = self.tests.iter().filter(|test| !test.fails_on_stable);
+        let lines = there_only.map(|test| {
+            let (run, revision) = (test.failing_since.run_number, &test.failing_since.revision);
+            let revision = revision.as_ref().map(|revision| format!(", {revision}"));
+            let author = test.author_name.as_ref().map(|author| format!(" by {author}"));
+            let commit = revision.unwrap_or_default() + &author.unwrap_or_default();
+            format!("  {}: since run {run}{commit}, {}\n", test.test_name, test.status)
+        });
+        format!("{}\n{}", self.explanation, lines.collect::<String>())
+    }
+}
+
 /// Which stored run to judge, and where it is.
 #[derive(Debug, Args)]
 #[command(next_help_heading = STORED)]
@@ -19,6 +63,10 @@ pub(crate) struct StoredRunFlags {
     /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
     #[arg(long, value_name = "ID", conflicts_with_all = ["paths", "history"])]
     pub(crate) run: Option<RunId>,
+    /// Say whether a release may be cut from this branch, by what fails there and not on the stable branch; needs
+    /// ASSAY_READ_KEY
+    #[arg(long, value_name = "BRANCH", conflicts_with_all = ["paths", "history", "run"])]
+    pub(crate) release: Option<String>,
     /// The run does not pass if it no longer reports more than this many tests of the stable branch
     #[arg(long, value_name = "N", requires = "run")]
     max_vanished: Option<u64>,
@@ -27,6 +75,21 @@ pub(crate) struct StoredRunFlags {
 }
 
 impl StoredRunFlags {
+    /// Asks the server whether a release may be cut from a branch.
+    pub(crate) fn fetch_release(
+        &self,
+        progress: &dyn Progress,
+        branch: &str,
+        project: Option<&str>,
+        connection: &ConnectionFlags,
+    ) -> anyhow::Result<(Value, Release)> {
+        let mut api = self.api.client(progress, connection)?;
+        let project = api.project(project)?;
+        let answer = api.get(&path_of_release(project, branch))?;
+        let release = Release::deserialize(&answer)?;
+        Ok((answer, release))
+    }
+
     /// Asks the server for the failures of a run.
     pub(crate) fn fetch(
         &self,

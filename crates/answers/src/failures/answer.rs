@@ -7,16 +7,13 @@ use assay_domain::{
     owners::{Lookup, Ownership},
     page::Page,
     project::ProjectTag,
-    revision::RevisionOrder,
     test::TestOrdinal,
     timestamp::Timestamp,
-    verdict::FailingSince,
 };
 use assay_flakiness::FailureCause;
 use serde::Serialize;
 
-use super::{Actions, Gate, JudgedFailure, RevertAdvice, evidence, explanation, gate};
-use crate::stable_branch;
+use super::{Actions, Beginnings, Breakage, Gate, JudgedFailure, evidence, explanation, gate};
 
 /// The failures of a run, each with its cause.
 #[derive(Debug, Clone, Serialize)]
@@ -102,7 +99,12 @@ impl ExplainedFailure {
         failure: &JudgedFailure,
         knowledge: Knowledge,
         stored: StoredFacts,
-        (error, owners, actions, order): (Option<&ErrorName>, &mut Lookup<'_>, &Actions, &[RevisionOrder]),
+        (error, owners, actions, beginnings): (
+            Option<&ErrorName>,
+            &mut Lookup<'_>,
+            &Actions,
+            &Beginnings<'_>,
+        ),
     ) -> Self {
         let JudgedFailure {
             cause,
@@ -126,74 +128,13 @@ impl ExplainedFailure {
             same_error: cause.facts.same_error.into(),
             verdict: stored.verdict,
             stable: StableState::of(cause),
-            breakage: Breakage::of((history, order), cause),
+            breakage: beginnings.breakage(cause),
             fingerprint: error.map(|error| error.fingerprint.clone()),
             title: error.map(|error| error.title.clone()),
             runs_elsewhere: *runs_elsewhere,
             first_failed_at: stored.first_failed_at,
             ownership: owners.of(name.file_path.as_deref()).clone(),
         }
-    }
-}
-
-/// When a test began to fail on the stable branch. The revision that broke it is that of the first failed run, or one after
-/// the revision of the last passed run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Breakage {
-    /// The first run since which every result of the test failed, until this failure.
-    pub first_failed: FailingSince,
-    /// The last run before it in which the test passed; null if there is none in the window.
-    pub last_passed: Option<FailingSince>,
-    /// Whether to revert a commit; null if no run of the window passed before, or a run has no revision.
-    pub revert: Option<RevertAdvice>,
-}
-
-impl Breakage {
-    /// The beginning of a failure on the stable branch; none on other branches, and for a test that passed on retry. The
-    /// history has its runs' places in the order of revisions beside it.
-    pub fn of((history, order): (&History, &[RevisionOrder]), failure: &FailureCause) -> Option<Self> {
-        let here = history.runs.get(failure.run_index)?;
-        if !failure.facts.on_stable || failure.recovered {
-            return None;
-        }
-        let order = |index: usize| order.get(index);
-        let mut before: Vec<usize> = (0..history.runs.len())
-            .filter(|index| order(*index) < order(failure.run_index))
-            .filter(|index| {
-                history.runs.get(*index).is_some_and(|observed| {
-                    observed.run.branch == here.run.branch && observed.run.variant == here.run.variant
-                })
-            })
-            .collect();
-        before.sort_unstable_by_key(|index| std::cmp::Reverse(order(*index)));
-        let mut first_failed = failure.run_index;
-        let mut last_passed = None;
-        let mut failed = vec![here];
-        for index in before {
-            let Some(observed) = history.runs.get(index) else {
-                continue;
-            };
-            if !observed.ran(failure.test) {
-                continue;
-            }
-            if observed.failed(failure.test) {
-                first_failed = index;
-                failed.push(observed);
-            } else {
-                last_passed = Some(index);
-                break;
-            }
-        }
-        failed.reverse();
-        let revisions: Option<Vec<&str>> = failed.iter().map(|run| run.run.revision.as_deref()).collect();
-        let revisions = revisions.filter(|_| last_passed.is_some());
-        Some(Self {
-            revert: revisions.and_then(|revisions| RevertAdvice::of(failure, &revisions)),
-            first_failed: stable_branch::since(history, first_failed)?,
-            last_passed: last_passed.and_then(|index| stable_branch::since(history, index)),
-        })
     }
 }
 

@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 
-use super::{Actions, ExplainedFailure, own_new_tests, runs_elsewhere};
+use super::{Actions, Beginnings, ExplainedFailure, own_new_tests, runs_elsewhere};
 use crate::{numbers::count, owners};
 
 /// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added
@@ -128,7 +128,7 @@ impl UnpagedFailures {
         let tests: Vec<TestOrdinal> = on_page().map(|failure| failure.cause.test).collect();
         let facts = snapshot.stored_facts(&tests)?;
         let mut owners = self.owners.lookup();
-        let order = self.history.revision_order();
+        let beginnings = Beginnings::of(&self.history, self.causes());
         let entries = on_page().map(|failure| {
             let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
             let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
@@ -137,7 +137,7 @@ impl UnpagedFailures {
                 failure,
                 knowledge,
                 facts,
-                (error, &mut owners, &self.judged.actions, &order),
+                (error, &mut owners, &self.judged.actions, &beginnings),
             )
         });
         Ok((page, entries.collect()))

@@ -23,8 +23,8 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
 use super::{
-    Actions, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before,
-    of_branch, own_new_tests, texts,
+    Actions, Beginnings, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate,
+    listed_before, of_branch, own_new_tests, texts,
 };
 use crate::{changes::ChangedTests, owners};
 
@@ -185,7 +185,7 @@ impl<'r> Overlay<'r> {
         let facts = snapshot.stored_facts(&known_tests)?;
         let owners = owners::in_window(snapshot, self.window)?;
         let mut owners = owners.lookup();
-        let order = self.history.revision_order();
+        let beginnings = Beginnings::of(&self.history, causes.iter());
         let failures = causes.into_iter().filter_map(|cause| {
             let (test, outcome) = tests.get(&cause.test)?;
             let final_status = FinalStatus {
@@ -200,7 +200,7 @@ impl<'r> Overlay<'r> {
                 &judged,
                 Knowledge::AtTheTime,
                 facts,
-                (error, &mut owners, &actions, &order),
+                (error, &mut owners, &actions, &beginnings),
             ))
         });
         let failures = failures.collect();

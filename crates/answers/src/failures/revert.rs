@@ -3,6 +3,8 @@
 //! The engine says whether the code is broken. The arithmetic of a search for a culprit divides that probability among the
 //! revisions since the last pass, by the runs that are stored.
 
+use std::collections::BTreeSet;
+
 use assay_domain::cause::RevertAction;
 use assay_flakiness::{
     FailureCause,
@@ -10,12 +12,18 @@ use assay_flakiness::{
 };
 use serde::Serialize;
 
+use super::breakage::Together;
 use crate::numbers::short;
 
-/// A commit is exonerated from this probability on.
+/// A commit is exonerated or named from this probability on.
 const CERTAIN: f64 = 0.95;
-/// P(a breakage shows at its first revision). Some broken code fails only sometimes, and then a later revision looks guilty.
-const SHOWS_AT_ONCE: f64 = 0.97;
+/// P(a breakage shows at its first revision), by one test. Some broken code fails only sometimes, and then a later revision
+/// looks guilty. One test cannot show that, so it never names a commit.
+const SHOWS_AT_ONCE: f64 = 0.94;
+/// The same by several tests that began to fail at one revision with one error.
+const SHOWS_TOGETHER: f64 = 0.995;
+/// The number of such tests.
+const TOGETHER: usize = 3;
 /// A suspect is named in the sentence from this probability on.
 const LIKELY: f64 = 0.5;
 
@@ -41,8 +49,12 @@ pub struct RevertAdvice {
 
 impl RevertAdvice {
     /// The advice for a failure. `revisions` are those of the failed runs since the last pass, the oldest first; the last
-    /// one is that of the failure. None without a revision.
-    pub(super) fn of(failure: &FailureCause, revisions: &[&str]) -> Option<Self> {
+    /// one is that of the failure. `together` are the tests of its run with its error. None without a revision.
+    pub(super) fn of(
+        failure: &FailureCause,
+        revisions: &[&str],
+        together: Option<&Together<'_>>,
+    ) -> Option<Self> {
         let mut distinct: Vec<&str> = Vec::new();
         for revision in revisions {
             if !distinct.contains(revision) {
@@ -74,6 +86,19 @@ impl RevertAdvice {
             .copied()
             .enumerate()
             .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let own = *distinct.get(likeliest)?;
+        let began = |revision: &str| together.and_then(|of| of.get(revision)).map_or(0, BTreeSet::len);
+        let most = together
+            .into_iter()
+            .flatten()
+            .max_by_key(|(_, tests)| tests.len());
+        let (suspect, shows) = match most {
+            _ if began(own) >= TOGETHER => (own, SHOWS_TOGETHER),
+            Some((revision, tests)) if tests.len() >= TOGETHER => (*revision, SHOWS_AT_ONCE),
+            Some(_) | None => (own, SHOWS_AT_ONCE),
+        };
+        let probability = shows * probability;
+        let is_here = revisions.last() == Some(&suspect);
         let next = match search.next_step() {
             NextStep::Run { commit, .. } | NextStep::Found(commit) => commit,
             NextStep::NotBroken | NextStep::Stuck => here,
@@ -81,18 +106,26 @@ impl RevertAdvice {
         // The sum of no number is -0.
         let red_before = shares.iter().take(here).fold(0.0, |sum, share| sum + share);
         Some(Self {
-            action: if red_before >= CERTAIN {
+            action: if is_here && probability >= CERTAIN {
+                RevertAction::Revert
+            } else if red_before >= CERTAIN && !is_here {
                 RevertAction::Keep
             } else if broken <= 1.0 - CERTAIN {
                 RevertAction::Nothing
             } else {
                 RevertAction::Run
             },
-            suspect: (*distinct.get(likeliest)?).to_owned(),
-            probability: SHOWS_AT_ONCE * probability,
+            suspect: suspect.to_owned(),
+            probability,
             next_run: (*distinct.get(next)?).to_owned(),
             red_before,
         })
+    }
+
+    /// The commit to revert with its probability, such as `3fa9c1d2 (99 %)`; none below 0.95.
+    pub fn candidate(&self) -> Option<String> {
+        let percent = (self.probability * 100.0).round();
+        (self.probability >= CERTAIN).then(|| format!("{} ({percent} %)", short(&self.suspect)))
     }
 
     /// The advice on the page of a run of this commit.
@@ -103,6 +136,10 @@ impl RevertAdvice {
                 "Do not revert this commit: the test was broken before ({} %).",
                 percent(self.red_before)
             ),
+            RevertAction::Revert => {
+                let percent = percent(self.probability);
+                return format!("Revert this commit: most probably it broke the test ({percent} %).");
+            }
             RevertAction::Nothing => "Revert nothing: most probably no commit broke the test.".to_owned(),
             RevertAction::Run => format!("Before you revert a commit, run {} again.", short(&self.next_run)),
         };
@@ -121,7 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn advice(broken: f64, revisions: &[&str]) -> RevertAdvice {
+    /// The advice if so many tests began to fail with the error at a revision.
+    fn advice(broken: f64, revisions: &[&str], (began, tests): (&str, u32)) -> RevertAdvice {
         let failure = FailureCause {
             run_index: 0,
             test: 0,
@@ -141,28 +179,53 @@ mod tests {
                 ..CauseFacts::default()
             },
         };
-        RevertAdvice::of(&failure, revisions).unwrap()
+        let together = Together::from([(began, (0..tests).collect())]);
+        RevertAdvice::of(&failure, revisions, Some(&together)).unwrap()
     }
 
     #[test]
     fn the_first_failed_revision_is_the_suspect_and_later_ones_are_kept() {
-        let (first, later) = (advice(0.97, &["a"]), advice(0.98, &["a", "b", "c"]));
+        let alone = ("a", 1);
+        let (first, later) = (advice(0.97, &["a"], alone), advice(0.98, &["a", "b", "c"], alone));
         assert_eq!((first.action, first.suspect.as_str()), (RevertAction::Run, "a"));
         assert_eq!(
             first.sentence(),
-            "Before you revert a commit, run a again. The suspect is a (94 %)."
+            "Before you revert a commit, run a again. The suspect is a (91 %)."
         );
         assert_eq!((later.action, later.suspect.as_str()), (RevertAction::Keep, "a"));
         assert_eq!(
             later.sentence(),
-            "Do not revert this commit: the test was broken before (98 %). The suspect is a (95 %)."
+            "Do not revert this commit: the test was broken before (98 %). The suspect is a (92 %)."
         );
     }
 
     #[test]
+    fn three_tests_that_broke_together_name_the_commit() {
+        let named = advice(0.99, &["a"], ("a", 3));
+        assert_eq!(
+            (named.action, named.suspect.as_str()),
+            (RevertAction::Revert, "a")
+        );
+        assert_eq!(
+            named.sentence(),
+            "Revert this commit: most probably it broke the test (99 %)."
+        );
+        assert_eq!(advice(0.99, &["a"], ("a", 2)).action, RevertAction::Run);
+        let later = advice(0.99, &["a", "b"], ("a", 3));
+        assert_eq!((later.action, later.suspect.as_str()), (RevertAction::Keep, "a"));
+        // A test that failed only sometimes began later than the others.
+        let sometimes = advice(0.99, &["b"], ("a", 3));
+        assert_eq!(
+            (sometimes.action, sometimes.suspect.as_str()),
+            (RevertAction::Run, "a")
+        );
+        assert!(sometimes.probability < CERTAIN);
+    }
+
+    #[test]
     fn without_a_breakage_nothing_is_reverted() {
-        assert_eq!(advice(0.6, &["a", "b"]).action, RevertAction::Run);
-        let nothing = advice(0.03, &["a", "b"]);
+        assert_eq!(advice(0.6, &["a", "b"], ("a", 1)).action, RevertAction::Run);
+        let nothing = advice(0.03, &["a", "b"], ("a", 3));
         assert_eq!(nothing.action, RevertAction::Nothing);
         assert_eq!(
             nothing.sentence(),

@@ -12,6 +12,7 @@ mod health;
 mod history;
 mod projects;
 mod proof;
+mod releases;
 mod runs;
 mod settings;
 mod signatures;
@@ -57,6 +58,7 @@ pub const ROUTES: &[Route] = &[
     health::SHOW,
     settings::SHOW,
     branches::LIST,
+    releases::SHOW,
     timings::LIST,
     durations::FIND,
     uploads::LIST,

@@ -10,6 +10,7 @@ mod health;
 mod overview;
 pub(crate) mod parts;
 mod projects;
+mod release;
 mod rows;
 mod run;
 mod runs;
@@ -26,7 +27,7 @@ pub(crate) struct PageRoute {
 }
 
 /// Every page except signing in and out.
-pub(crate) static PAGES: [PageRoute; 12] = [
+pub(crate) static PAGES: [PageRoute; 13] = [
     PageRoute {
         path: "/",
         render: projects::render,
@@ -42,6 +43,10 @@ pub(crate) static PAGES: [PageRoute; 12] = [
     PageRoute {
         path: "/p/{project}/runs",
         render: runs::render,
+    },
+    PageRoute {
+        path: "/p/{project}/release",
+        render: release::render,
     },
     PageRoute {
         path: "/p/{project}/runs/{run}",

@@ -44,6 +44,8 @@ use crate::{
 const TESTS: usize = 10;
 /// Most runs in the chart.
 const RUNS: usize = 40;
+/// Most release branches on the page, the last ones by name.
+const RELEASES: usize = 10;
 /// Days of the tests.
 const DAYS: i64 = ENGINE_WINDOW_DAYS;
 
@@ -96,6 +98,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (failing.tile(id, "failing now", "the newest runs failed, the cause is open"))
             (flaky.tile(id, "flaky", "fail although the code is good"))
         }
+        (releases(id, &history))
         (run_chart(id, &runs))
         (list(broken, "Broken"))
         (list(failing, "Failing now"))
@@ -232,6 +235,16 @@ impl Group {
                 hint,
                 &links::tests_with(project, self.status),
             ),
+        }
+    }
+}
+
+/// The pages of the release branches with a run.
+fn releases(project: ProjectId, history: &History) -> Markup {
+    let branches = history.release_branches();
+    html! {
+        @if !branches.is_empty() {
+            p { "May a release be cut?" @for branch in branches.iter().rev().take(RELEASES) { " " a href=(links::release(project, branch)) { bdi { (branch) } } } }
         }
     }
 }

@@ -59,6 +59,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { "Runs" }
         p.sub { "Stable branch " code { bdi { (page.stable_branch) } } "." }
+        @if let Some(branch) = &query.branch { p { a href=(links::release(project.id, branch)) { "May a release be cut from " bdi { (branch) } "?" } } }
         (controls(view, project.id, &query, sort, &branches.names))
         div #results {
             p.sub { (count(page.total, "run")) " in " (query.period.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }

@@ -25,18 +25,16 @@ const AUTHOR_CHARS: usize = 40;
 pub(super) struct Commits<'a> {
     pub(super) reader: Reader<'a>,
     pub(super) project: &'a Project,
-    pub(super) branch: &'a str,
     runs: HashMap<RunId, Option<RunDetail>>,
     /// The page of the first run that was named.
     page: Option<String>,
 }
 
 impl<'a> Commits<'a> {
-    pub(super) fn of(reader: Reader<'a>, project: &'a Project, branch: &'a str) -> Self {
+    pub(super) fn of(reader: Reader<'a>, project: &'a Project) -> Self {
         Self {
             reader,
             project,
-            branch,
             runs: HashMap::new(),
             page: None,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use assay_answers::failures::{ExplainedFailure, FailureFilter, joined_failures};
+use assay_answers::failures::{ExplainedFailure, FailureFilter, RevertAdvice, joined_failures};
 use assay_domain::{
     edge::{Edge, EdgeRun, EdgeSubject},
     id::RunId,
@@ -164,10 +164,11 @@ impl Failures {
             };
             of_groups.push(Group {
                 sentence: format!(
-                    "{} broke{one_error}{}{}",
+                    "{} broke{one_error}{}{}{}",
                     tests(number.saturating_add(unread)),
                     since(starts.of(&failures), commits)?,
-                    doubt(&failures)
+                    doubt(&failures),
+                    revert_candidate(&failures)
                 ),
                 error: failures
                     .iter()
@@ -363,6 +364,17 @@ fn doubt(failures: &[&ExplainedFailure]) -> &'static str {
     } else {
         ""
     }
+}
+
+/// The commit to revert, as the end of a sentence.
+fn revert_candidate(failures: &[&ExplainedFailure]) -> String {
+    let advice = failures
+        .iter()
+        .filter_map(|failure| failure.breakage.as_ref()?.revert.as_ref());
+    let mut candidates = advice.filter_map(RevertAdvice::candidate);
+    candidates
+        .next()
+        .map_or_else(String::new, |candidate| format!("; revert candidate {candidate}"))
 }
 
 fn runs_of(edges: &[Edge], event: ChatEvent) -> BTreeMap<RunId, EdgeRun> {

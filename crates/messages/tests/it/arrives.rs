@@ -97,6 +97,30 @@ fn a_suite_recovers_only_by_a_newer_run() {
 }
 
 #[test]
+fn a_release_branch_is_told_by_its_name() {
+    let mut steps = green(6);
+    steps.extend(vec![("release/1.2", Vec::new(), ""); 3]);
+    steps.push(("release/1.2", vec![0, 1], "Error: first"));
+    steps.push(("release/1.2", vec![0, 1], "Error: first"));
+    steps.push(("topic", vec![5], "Error: other"));
+    steps.push(("release/1.2", Vec::new(), ""));
+    let told = messages(30, 240, &steps, None);
+    let [(10, broke), (13, recovered)] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert!(
+        broke.contains("release/1.2: 2 tests broke with one error since 0000000a by Ada"),
+        "{broke}"
+    );
+    assert!(
+        recovered.contains(
+            "the suite passes again on release/1.2 as of run 13 (0000000d by Ada): 2 tests repaired"
+        ),
+        "{recovered}"
+    );
+}
+
+#[test]
 fn another_breakage_of_a_failed_suite_is_told_with_its_own_number_and_so_is_the_recovery_of_each() {
     let mut steps = green(10);
     steps.push(("main", vec![0, 1], "Error: first"));

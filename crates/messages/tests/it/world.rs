@@ -68,6 +68,7 @@ impl World {
                 .unwrap();
             let change = ProjectChange {
                 chat: Some(Some(ChatEvent::ALL.to_vec())),
+                release_branches: Some(vec!["release/*".parse().unwrap()]),
                 ..ProjectChange::default()
             };
             store

@@ -45,6 +45,7 @@ diesel::table! {
         flake_budget -> Nullable<Array<Integer>>,
         is_budget_exceeded -> Bool,
         health -> Nullable<Array<BigInt>>,
+        failed_release_suites -> Jsonb,
     }
 }
 
@@ -328,6 +329,7 @@ diesel::table! {
         settled_at -> Nullable<Timestamptz>,
         is_cancelled -> Bool,
         flaky_tests -> Nullable<Integer>,
+        release_branch -> Nullable<Text>,
     }
 }
 

@@ -228,6 +228,39 @@ fn a_flake_budget_is_exceeded_and_met_once() {
 }
 
 #[test]
+fn edges_of_release_branches_are_independent_of_the_stable_branch() {
+    let world = world();
+    let change = ProjectChange {
+        release_branches: Some(vec!["release/*".parse().unwrap()]),
+        ..ProjectChange::default()
+    };
+    let set = world
+        .store
+        .set_project(world.project.id, &change, &CountingJudge, NOW);
+    assert!(set.unwrap());
+    let of = |key: &str, hours: i64, branch: &str, outcome: &str| {
+        let mut recording = report(key).at(hours * HOUR).test("x", outcome).test("y", "p");
+        recording.context.branch = Some(branch.to_owned());
+        recording
+    };
+    import(&world, &of("good", 9, "release/1.2", "p"), 1);
+    import(&world, &of("topic", 8, "topic", "f"), 2);
+    assert_eq!(edges(&world), [], "a branch of a change has no edges");
+    import(&world, &of("bad", 7, "release/1.2", "f"), 3);
+    import(&world, &of("other", 6, "release/1.3", "p"), 4);
+    let found = edges(&world);
+    assert_eq!(events(&found), [ChatEvent::RunFailed]);
+    assert_eq!(found[0].line(), (Some("release/1.2"), ""));
+    // The same state again is no edge. The stable branch fails for itself.
+    import(&world, &of("worse", 5, "release/1.2", "f"), 5);
+    assert_eq!(edges(&world).len(), 1);
+    import(&world, &of("fixed", 4, "release/1.2", "p"), 6);
+    let found = edges(&world);
+    assert_eq!(events(&found), [ChatEvent::RunFailed, ChatEvent::RunRecovered]);
+    assert_eq!(found[1].line(), (Some("release/1.2"), ""));
+}
+
+#[test]
 fn a_suite_that_fails_by_flaky_tests_alone_does_not_fail() {
     let world = world();
     // The judge finds a test flaky if a run failed that is not the newest.

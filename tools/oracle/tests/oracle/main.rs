@@ -118,6 +118,8 @@ fn verdicts_and_the_flaky_list() {
             let verdicts = checks::verdicts::verdicts(comparison, checks);
             comparison.section("flaky list");
             checks::flaky::flaky(comparison, checks, &verdicts);
+            comparison.section("releases");
+            checks::releases::releases(comparison, checks, &verdicts);
             comparison.section("tests");
             checks::test_list::test_list(comparison, checks, &verdicts);
             comparison.section("analyze");

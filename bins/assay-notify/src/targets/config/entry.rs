@@ -1,6 +1,6 @@
 //! The entries of the operator's file, each checked as a whole.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use assay_domain::settings::ChatEvent;
 use assay_messages::{
@@ -11,7 +11,8 @@ use serde::Deserialize;
 use validator::{Validate, ValidationError};
 
 use crate::targets::{
-    Allowed, Encryption, Mail, Secret, SigningKey, Slack, SlackAddress, Teams, Webhook, smtp::DELIVERY_WITHIN,
+    Allowed, Encryption, Mail, Request, Secret, SigningKey, Slack, SlackAddress, Teams, Webhook,
+    smtp::DELIVERY_WITHIN,
 };
 
 #[derive(Deserialize, Validate)]
@@ -45,6 +46,7 @@ pub(super) struct Entry {
     teams: Option<TeamsEntry>,
     #[validate(nested)]
     webhook: Option<WebhookEntry>,
+    request: Option<RequestEntry>,
     #[validate(nested)]
     smtp: Option<SmtpEntry>,
     file: Option<FileEntry>,
@@ -107,6 +109,15 @@ struct TeamsEntry {
 struct WebhookEntry {
     url: Secret,
     keys: Vec<Secret>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = …, body = … }")]
+struct RequestEntry {
+    url: Secret,
+    #[serde(default)]
+    headers: BTreeMap<String, Secret>,
+    body: String,
 }
 
 #[derive(Deserialize, Validate)]
@@ -172,19 +183,24 @@ impl Entry {
                 zone: zone(digest.zone.as_deref())?,
             })
         });
-        let channel: Box<dyn Channel> = match (self.slack, self.teams, self.webhook, self.smtp, self.file) {
-            (Some(slack), ..) => Box::new(slack.channel(allowed)?),
-            (_, Some(teams), ..) => Box::new(Teams::new(&teams.url, allowed)?),
-            (_, _, Some(webhook), ..) => Box::new(webhook.channel(allowed)?),
-            (_, _, _, Some(smtp), _) => Box::new(smtp.channel(allowed)?),
-            (_, _, _, _, Some(file)) => Box::new(FileChannel {
+        let chat = (self.slack, self.teams, self.webhook);
+        let channel: Box<dyn Channel> = match (chat, self.request, self.smtp, self.file) {
+            ((Some(slack), ..), ..) => Box::new(slack.channel(allowed)?),
+            ((_, Some(teams), _), ..) => Box::new(Teams::new(&teams.url, allowed)?),
+            ((_, _, Some(webhook)), ..) => Box::new(webhook.channel(allowed)?),
+            (_, Some(request), ..) => {
+                let RequestEntry { url, headers, body } = request;
+                Box::new(Request::new(&url, headers, &body, allowed)?)
+            }
+            (_, _, Some(smtp), _) => Box::new(smtp.channel(allowed)?),
+            (_, _, _, Some(file)) => Box::new(FileChannel {
                 path: file.path,
                 format: match file.format {
                     FormatWord::Text => FileFormat::Text,
                     FormatWord::Json => FileFormat::Json,
                 },
             }),
-            (None, None, None, None, None) => return Err("it has no kind".to_owned()),
+            ((None, None, None), None, None, None) => return Err("it has no kind".to_owned()),
         };
         Ok(Target {
             name: self.name,
@@ -333,13 +349,14 @@ fn has_one_kind(entry: &Entry) -> Result<(), ValidationError> {
         entry.slack.is_some(),
         entry.teams.is_some(),
         entry.webhook.is_some(),
+        entry.request.is_some(),
         entry.smtp.is_some(),
         entry.file.is_some(),
     ];
     match kinds.iter().filter(|has| **has).count() {
         1 => Ok(()),
         _ => Err(problem(
-            "must have exactly one of slack, teams, webhook, smtp and file",
+            "must have exactly one of slack, teams, webhook, request, smtp and file",
         )),
     }
 }

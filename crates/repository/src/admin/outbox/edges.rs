@@ -127,6 +127,7 @@ pub(super) struct Row {
     settled: Option<i32>,
     settled_at: Option<At>,
     flaky_tests: Option<i32>,
+    release_branch: Option<String>,
 }
 
 pub(super) fn of_rows(rows: Vec<Row>) -> Read<Vec<Edge>> {
@@ -158,6 +159,7 @@ impl Row {
             number: self.number,
             judged_at: self.judged_at.0,
             event: word("chat event", &self.event)?,
+            release_branch: self.release_branch,
             suite: self.suite,
             subject,
             run: self.run_id.zip(self.run_number).map(|(id, number)| EdgeRun {

@@ -18,12 +18,13 @@ use diesel::{
     dsl::{min, not},
     prelude::*,
 };
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{fixes::DecidedFixes, flakes::Flakes};
 use crate::{
     db::{
-        column::{At, int},
+        column::{At, int, storable},
         schema::{attempt, edge, project as projects},
     },
     read::{
@@ -74,10 +75,14 @@ impl EdgeRecording {
     }
 }
 
-/// The state of the stable branch in a judged history, and the tests whose state changed.
+/// A suite with its release branch; none for the stable branch.
+type Line = (Option<Arc<str>>, Arc<str>);
+
+/// The state of the stable branch and the release branches in a judged history, and the tests whose state changed on the
+/// former.
 #[derive(Debug, Default)]
 pub(super) struct JudgedEdges {
-    suites: BTreeMap<Arc<str>, SuiteState>,
+    suites: BTreeMap<Line, SuiteState>,
     tests: Vec<TestChange>,
     /// The runs on the stable branch by their numbers.
     stable_runs: BTreeMap<i32, Uuid>,
@@ -173,18 +178,12 @@ impl JudgedEdges {
         now: Timestamp,
         judged: &JudgedTests<'_>,
     ) -> QueryResult<Self> {
-        let mut suites: BTreeMap<Arc<str>, Vec<&RunObservations>> = BTreeMap::new();
         let mut stable_runs = BTreeMap::new();
-        for (suite, oldest_first) in history.stable_runs() {
-            let newest_first = oldest_first.iter().rev();
-            let runs = newest_first.filter_map(|run| history.runs.get(*run));
-            stable_runs.extend(runs.clone().filter_map(run_id).map(|run| (run.number, run.id)));
-            let counted = runs.filter(|observed| observed.ending.complete || observed.is_settled(now));
-            let counted: Vec<&RunObservations> = counted.collect();
-            if !counted.is_empty() {
-                suites.insert(suite, counted);
-            }
+        for runs in history.stable_runs().into_values() {
+            let runs = runs.into_iter().filter_map(|run| run_id(history.runs.get(run)?));
+            stable_runs.extend(runs.map(|run| (run.number, run.id)));
         }
+        let suites = counted_runs(history, &history.stable_branch, now);
         let edges = last_edges(connection, project)?;
         let flaky = judged.flaky(history, &suites, &edges);
         let flakes = Flakes::of(connection, project, history, &flaky)?;
@@ -207,13 +206,35 @@ impl JudgedEdges {
             fail_now.extend(failing);
             red.extend(red_tests);
             states.insert(
-                Arc::clone(suite),
+                (None, Arc::clone(suite)),
                 SuiteState {
                     run,
                     failed,
                     still_fails,
                 },
             );
+        }
+        for branch in history.release_branches() {
+            let of_branch = counted_runs(history, &branch, now);
+            for (suite, newest_first) in of_branch
+                .into_iter()
+                .take(MOST_SUITES.saturating_sub(states.len()))
+            {
+                let Some((newest, run)) = newest_first.first().and_then(|run| Some((*run, run_id(run)?)))
+                else {
+                    continue;
+                };
+                let is_red = !red_tests(connection, project, newest, judged.is_red)?.is_empty();
+                let failed = newest.ending.failed_outside_tests || is_red;
+                let oldest_first: Vec<&RunObservations> = newest_first.into_iter().rev().collect();
+                let still_fails = !newest.ending.complete || !failing_since(&oldest_first).is_empty();
+                let state = SuiteState {
+                    run,
+                    failed,
+                    still_fails: failed || still_fails,
+                };
+                states.insert((Some(Arc::clone(&branch)), suite), state);
+            }
         }
         let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
         candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
@@ -276,10 +297,17 @@ impl JudgedEdges {
                 .values(rows)
                 .execute(connection)?;
         }
-        let failed: Vec<&str> = self.failed_suites(&before).collect();
+        let (mut failed, mut failed_on_release) = (Vec::new(), Vec::new());
+        for (branch, suite) in self.failed_suites(&before) {
+            match branch {
+                None => failed.push(&**suite),
+                Some(branch) => failed_on_release.push(json!([branch, suite])),
+            }
+        }
         diesel::update(projects::table.find(project))
             .set((
                 projects::failed_suites.eq(failed),
+                projects::failed_release_suites.eq(Value::Array(failed_on_release)),
                 projects::is_budget_exceeded.eq(self.exceeds_budget(&before)),
                 projects::health.eq(self.health.stored()),
                 projects::judged_signatures.eq(projects::signatures),
@@ -299,12 +327,12 @@ impl JudgedEdges {
             .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, self.flaky()))
     }
 
-    fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &str> {
-        let failed = self.suites.iter().filter(|(suite, state)| {
-            state.failed
-                || state.still_fails && before.failed_suites.iter().any(|failed| **failed == ***suite)
-        });
-        failed.map(|(suite, _)| &**suite)
+    fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &Line> {
+        let failed = self
+            .suites
+            .iter()
+            .filter(|(line, state)| state.failed || state.still_fails && before.has_failed(line));
+        failed.map(|(line, _)| line)
     }
 
     /// The rows of the edges, those of suites first.
@@ -316,14 +344,17 @@ impl JudgedEdges {
         before: &Before,
     ) -> QueryResult<Vec<Row>> {
         let mut rows = Vec::new();
-        for (suite, state) in &self.suites {
-            let did_fail = before.failed_suites.iter().any(|failed| **failed == **suite);
-            let event = match (did_fail, state.failed, state.still_fails) {
+        for (line, state) in &self.suites {
+            let event = match (before.has_failed(line), state.failed, state.still_fails) {
                 (false, true, _) => ChatEvent::RunFailed,
                 (true, _, false) => ChatEvent::RunRecovered,
                 (false, false, _) | (true, _, true) => continue,
             };
-            rows.push(Row::of_run(event, suite, state.run, state.failed));
+            let (release_branch, suite) = line;
+            rows.push(Row {
+                release_branch: release_branch.as_deref().map(storable),
+                ..Row::of_run(event, suite, state.run, state.failed)
+            });
         }
         let is_exceeded = self.exceeds_budget(before);
         if before.budget().is_some() && is_exceeded != before.is_budget_exceeded {
@@ -342,7 +373,7 @@ impl JudgedEdges {
                 signature: Some(signature),
                 run_number: Some(number),
                 ..match newest {
-                    Some((suite, state)) => Row::of_run(ChatEvent::NewError, suite, state.run, true),
+                    Some(((_, suite), state)) => Row::of_run(ChatEvent::NewError, suite, state.run, true),
                     None => Row {
                         run_id: self.stable_runs.get(&number).copied(),
                         ..Row::of(ChatEvent::NewError, "")
@@ -456,6 +487,24 @@ fn red_tests(
         .filter(|(test, error)| others.contains(test) && of_red.contains(error));
     red.extend(alike.map(|(test, _)| *test));
     Ok(red)
+}
+
+/// The runs of each suite on a branch that count, the newest first.
+fn counted_runs<'h>(
+    history: &'h History,
+    branch: &str,
+    now: Timestamp,
+) -> BTreeMap<Arc<str>, Vec<&'h RunObservations>> {
+    let mut suites = BTreeMap::new();
+    for (suite, oldest_first) in history.runs_of(branch) {
+        let runs = oldest_first.iter().rev().filter_map(|run| history.runs.get(*run));
+        let counted = runs.filter(|observed| observed.ending.complete || observed.is_settled(now));
+        let counted: Vec<&RunObservations> = counted.collect();
+        if !counted.is_empty() {
+            suites.insert(suite, counted);
+        }
+    }
+    suites
 }
 
 /// The newest run with a test on the stable branch, among the runs of each suite, the newest first. A suite in which it

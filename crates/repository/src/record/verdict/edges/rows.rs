@@ -5,9 +5,10 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::prelude::*;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{RunId, TestChange};
+use super::{Line, RunId, TestChange};
 use crate::{
     db::{
         column::{At, storable},
@@ -23,7 +24,8 @@ use crate::{
 pub(super) struct Before {
     chat_events: Option<Vec<String>>,
     evaluated_at: Option<At>,
-    pub(super) failed_suites: Vec<String>,
+    failed_suites: Vec<String>,
+    failed_release_suites: Value,
     pub(super) signatures: i32,
     pub(super) judged_signatures: i32,
     pub(super) edges: i32,
@@ -44,6 +46,17 @@ impl Before {
         self.chat_events.is_some() && self.evaluated_at.is_some()
     }
 
+    /// Whether a suite had failed on the stable branch or on a release branch.
+    pub(super) fn has_failed(&self, (release_branch, suite): &Line) -> bool {
+        match release_branch {
+            None => self.failed_suites.iter().any(|failed| **failed == **suite),
+            Some(branch) => {
+                let failed = self.failed_release_suites.as_array().into_iter().flatten();
+                failed.into_iter().any(|failed| *failed == json!([branch, suite]))
+            }
+        }
+    }
+
     pub(super) fn budget(&self) -> Option<FlakeBudget> {
         flake_budget(self.flake_budget.as_deref())
     }
@@ -56,6 +69,7 @@ pub(super) struct Row {
     pub(super) number: i32,
     pub(super) judged_at: At,
     pub(super) event: &'static str,
+    pub(super) release_branch: Option<String>,
     pub(super) suite: String,
     pub(super) test: Option<i32>,
     pub(super) signature: Option<i32>,
@@ -75,6 +89,7 @@ impl Row {
             number: 0,
             judged_at: At(Timestamp::from_unix_ms(0)),
             event: event.as_str(),
+            release_branch: None,
             suite: storable(suite),
             test: None,
             signature: None,

@@ -1,0 +1,122 @@
+//! A request by the operator's template, such as one that opens an issue of Jira or Linear.
+
+use std::collections::BTreeMap;
+
+use assay_messages::{Channel, Content, Outgoing, Receipt, SendError, text};
+use serde_json::Value;
+use ureq::http::{HeaderName, HeaderValue};
+
+use crate::targets::{
+    Allowed, Secret,
+    http::{Endpoint, Http},
+    within_limit,
+};
+
+/// Longest subject, in characters: Jira allows 255.
+const SUBJECT_CHARS: usize = 250;
+
+/// Posts a template of JSON, whose texts have the message in place of `{subject}`, `{text}`, `{url}` and `{id}`.
+#[derive(Debug)]
+pub(crate) struct Request {
+    http: Http,
+    headers: BTreeMap<String, Secret>,
+    template: Value,
+}
+
+impl Request {
+    /// A request to an address with these headers.
+    ///
+    /// # Errors
+    /// If the address is not allowed, a header is none, or the template is not an object of JSON.
+    pub(crate) fn new(
+        address: &Secret,
+        headers: BTreeMap<String, Secret>,
+        template: &str,
+        allowed: &Allowed,
+    ) -> Result<Self, &'static str> {
+        let is_header = |(name, value): (&String, &Secret)| {
+            name.parse::<HeaderName>().is_ok() && HeaderValue::from_str(value.reveal()).is_ok()
+        };
+        if !headers.iter().all(is_header) {
+            return Err("headers has a name or a value that no header may have");
+        }
+        let template: Value = serde_json::from_str(template).map_err(|_| "body is not JSON")?;
+        if !template.is_object() {
+            return Err("body is not a JSON object");
+        }
+        Ok(Self {
+            http: Http::new(Endpoint::new(address, allowed)?, allowed),
+            headers,
+            template,
+        })
+    }
+
+    fn body(&self, message: &Outgoing<'_>, content: &Content) -> String {
+        let subject: String = text::subject(content).chars().take(SUBJECT_CHARS).collect();
+        let texts = [
+            ("{subject}", subject),
+            ("{text}", text::plain(content)),
+            ("{url}", content.url.clone().unwrap_or_default()),
+            ("{id}", message.id.to_string()),
+        ];
+        filled(&self.template, &texts).to_string()
+    }
+}
+
+impl Channel for Request {
+    fn send(&self, message: &Outgoing<'_>) -> Result<Receipt, SendError> {
+        let body = within_limit(message.content, |content| self.body(message, content));
+        let headers = self.headers.iter();
+        let headers: Vec<(&str, &str)> = headers
+            .map(|(name, value)| (name.as_str(), value.reveal()))
+            .collect();
+        let answer = self.http.post_and_read(&headers, &body)?;
+        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        // GraphQL refuses with status 200.
+        let refused = answer
+            .get("errors")
+            .and_then(Value::as_array)
+            .and_then(|errors| errors.first());
+        match refused {
+            None => Ok(None),
+            Some(error) => {
+                let reason = error
+                    .get("message")
+                    .and_then(Value::as_str)
+                    .unwrap_or("no reason");
+                let host = &self.http.endpoint.host;
+                Err(SendError::new(format!("{host} refuses the message: {reason}")))
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        "request"
+    }
+}
+
+/// The template with the texts in place of their names. A text that has such a name itself stays as it is.
+fn filled(template: &Value, texts: &[(&str, String)]) -> Value {
+    match template {
+        Value::String(pattern) => Value::String(filled_text(pattern, texts)),
+        Value::Array(values) => values.iter().map(|value| filled(value, texts)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), filled(value, texts)))
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => template.clone(),
+    }
+}
+
+fn filled_text(pattern: &str, texts: &[(&str, String)]) -> String {
+    let found = texts
+        .iter()
+        .filter_map(|(name, text)| Some((pattern.find(name)?, *name, text)));
+    let Some((_, name, text)) = found.min_by_key(|(place, ..)| *place) else {
+        return pattern.to_owned();
+    };
+    match pattern.split_once(name) {
+        Some((before, after)) => format!("{before}{text}{}", filled_text(after, texts)),
+        None => pattern.to_owned(),
+    }
+}

@@ -1,0 +1,280 @@
+//! Whether a release may be cut from a branch: what fails there and not on the stable branch, by the newest runs of both.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+};
+
+use assay_domain::{
+    observation::History,
+    owners::Ownership,
+    page::{Page, PerPage},
+    period::{Days, Period},
+    project::{Project, ProjectTag},
+    release_branch::ReleaseAnswer,
+    run::RunQuery,
+    store::{Store, StoreError, in_snapshot},
+    test::TestName,
+    timestamp::{DAY_MS, Timestamp},
+    verdict::{ENGINE_WINDOW_DAYS, FailingSince, Verdict, VerdictStatus},
+};
+use serde::Serialize;
+
+use crate::{
+    numbers::count,
+    stable_branch::{BranchState, StableBranchState},
+    test_list::{JudgedTests, name_of},
+};
+
+/// Whether a release may be cut from a branch, by the runs of the last 14 days.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseState {
+    /// The project.
+    pub project: ProjectTag,
+    /// Whether a release may be cut.
+    pub answer: ReleaseAnswer,
+    /// The answer with its reasons as one sentence, with what the branch lacks.
+    pub explanation: String,
+    /// The state of the branch.
+    pub state: BranchState,
+    /// The state of the stable branch.
+    pub stable: BranchState,
+    /// Tests that fail on the branch and not on the stable branch. For the stable branch itself, all that fail.
+    pub failing_there_only: u64,
+    /// Those of them that the project's verdict calls flaky.
+    pub flaky_there_only: u64,
+    /// Suites with a run of the stable branch and none of the branch; the default one is empty.
+    pub missing_suites: Vec<String>,
+    /// The position of this page in the list.
+    pub page: Page,
+    /// The failing tests of this page: those that fail there only come first, then those since the newest run.
+    pub tests: Vec<ReleaseFailure>,
+}
+
+/// A test that fails on a branch from which releases are made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseFailure {
+    /// The full stored name.
+    pub test_name: String,
+    /// The stored file of the test.
+    pub file_path: Option<String>,
+    /// Whether it fails on the stable branch, too.
+    pub fails_on_stable: bool,
+    /// The first run since which every result of it on the branch failed.
+    pub failing_since: FailingSince,
+    /// The author of that run's commit, if it is one of the 50 newest runs of the branch.
+    pub author_name: Option<String>,
+    /// The project's verdict on the test, by the runs of all branches.
+    pub status: VerdictStatus,
+    /// Score from 0 to 1 for an unreliable test.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub flake_score: f64,
+    /// The owners of the test.
+    #[serde(flatten)]
+    pub ownership: Ownership,
+}
+
+/// Whether a release may be cut from a branch, as of one state of the project. `judge` calls the engine.
+///
+/// # Errors
+/// If the store fails.
+pub fn release(
+    store: &dyn Store,
+    judge: impl Fn(&History) -> Vec<Verdict>,
+    project: &Project,
+    branch: &str,
+    (page, per_page): (u64, PerPage),
+    now: Timestamp,
+) -> Result<ReleaseState, StoreError> {
+    let mut state = in_snapshot(store, project, |snapshot| {
+        let judged = JudgedTests::in_snapshot(snapshot, &judge, now)?;
+        let history = &judged.history;
+        let stable = &judged.stable;
+        let own = StableBranchState::of_branch(history, branch);
+        let is_stable = branch == &*history.stable_branch;
+        let names = snapshot.all_test_names()?;
+        let mut owners = judged.owners.lookup();
+        let mut failures = Vec::new();
+        for verdict in judged.verdicts.iter() {
+            if let Some(failing_since) = own.failing_since(history, verdict.test) {
+                let TestName { name, file_path } = name_of(&names, verdict.test)?.owned();
+                failures.push(ReleaseFailure {
+                    fails_on_stable: stable.fails(verdict.test),
+                    author_name: None,
+                    status: verdict.status,
+                    flake_score: verdict.figures.flake_score,
+                    ownership: owners.of(file_path.as_deref()).clone(),
+                    failing_since,
+                    test_name: name,
+                    file_path,
+                });
+            }
+        }
+        let there_only = |failure: &&ReleaseFailure| is_stable || !failure.fails_on_stable;
+        let is_flaky = |failure: &&ReleaseFailure| failure.status == VerdictStatus::Flaky;
+        failures.sort_by(|one, other| {
+            let newest =
+                |of: &ReleaseFailure| Reverse((of.failing_since.started_at, of.failing_since.run_number));
+            let place = |of: &ReleaseFailure| (!there_only(&of), newest(of));
+            let name = |of: &ReleaseFailure| (of.test_name.clone(), of.file_path.clone());
+            place(one)
+                .cmp(&place(other))
+                .then_with(|| name(one).cmp(&name(other)))
+        });
+        let failing_there_only = count(failures.iter().filter(there_only).count());
+        let flaky_there_only = count(failures.iter().filter(there_only).filter(is_flaky).count());
+        let (of_branch, stable) = (own.state(history), stable.state(history));
+        let suites = |of: &BranchState| -> BTreeSet<String> {
+            let suites = of.suites.iter().map(|suite| suite.suite.clone());
+            suites.map(Option::unwrap_or_default).collect()
+        };
+        let missing_suites = suites(&stable).difference(&suites(&of_branch)).cloned().collect();
+        let page = Page::of(page, per_page, count(failures.len()));
+        let mut state = ReleaseState {
+            project: project.tag(),
+            answer: ReleaseAnswer::Unknown,
+            explanation: String::new(),
+            state: of_branch,
+            stable,
+            failing_there_only,
+            flaky_there_only,
+            missing_suites,
+            tests: page.part(failures).collect(),
+            page,
+        };
+        state.decide(now);
+        Ok(state)
+    })?;
+    if !state.tests.is_empty() {
+        let authors = authors(store, project, branch, now)?;
+        for test in &mut state.tests {
+            test.author_name = authors.get(&test.failing_since.run_number).cloned();
+        }
+    }
+    Ok(state)
+}
+
+/// The authors of the newest runs of a branch, by the numbers of the runs.
+fn authors(
+    store: &dyn Store,
+    project: &Project,
+    branch: &str,
+    now: Timestamp,
+) -> Result<HashMap<i32, String>, StoreError> {
+    let of_branch = RunQuery {
+        branch: Some(branch.to_owned()),
+        trusted: Some(true),
+        ..RunQuery::newest(Period::ending(now, Days::Thirty), PerPage::Fifty)
+    };
+    let newest = store.runs(project, &of_branch)?.runs.into_iter();
+    Ok(newest
+        .filter_map(|run| Some((run.run_number, run.author_name?)))
+        .collect())
+}
+
+impl ReleaseState {
+    /// Writes the answer and its sentence.
+    fn decide(&mut self, now: Timestamp) {
+        let gaps = self.gaps();
+        self.answer = match (self.failing_there_only, gaps.is_empty()) {
+            (1.., _) => ReleaseAnswer::No,
+            (0, false) => ReleaseAnswer::Unknown,
+            (0, true) => ReleaseAnswer::Yes,
+        };
+        let mut parts = match self.answer {
+            ReleaseAnswer::Unknown => Vec::new(),
+            ReleaseAnswer::No | ReleaseAnswer::Yes => vec![self.failing_sentence()],
+        };
+        parts.extend(gaps);
+        parts.extend(self.other_facts(now));
+        self.explanation = format!("{}: {}", self.answer, parts.join("; "));
+    }
+
+    /// Why passing tests would not be enough.
+    fn gaps(&self) -> Vec<String> {
+        let branch = &self.state.branch;
+        if self.state.suites.is_empty() {
+            return vec![format!(
+                "nothing ran on {branch} in the last {ENGINE_WINDOW_DAYS} days"
+            )];
+        }
+        let mut gaps = Vec::new();
+        for suite in &self.state.suites {
+            let number = suite.run_number;
+            let name = suite
+                .suite
+                .as_ref()
+                .map(|name| format!(" of {name}"))
+                .unwrap_or_default();
+            if suite.failed_outside_tests {
+                gaps.push(format!(
+                    "run {number}{name} failed with an error outside of its tests"
+                ));
+            } else if !suite.complete {
+                gaps.push(format!("run {number}{name} is not complete"));
+            }
+        }
+        for suite in &self.missing_suites {
+            let name = match suite.is_empty() {
+                true => "the default suite",
+                false => suite,
+            };
+            let stable = &self.stable.branch;
+            gaps.push(format!(
+                "{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days"
+            ));
+        }
+        gaps
+    }
+
+    fn failing_sentence(&self) -> String {
+        let (branch, stable) = (&self.state.branch, &self.stable.branch);
+        let there_only = match branch == stable {
+            true => format!("on {branch}"),
+            false => format!("on {branch} and not on {stable}"),
+        };
+        let of_them = match (self.flaky_there_only, self.failing_there_only) {
+            (0, _) => String::new(),
+            (1, 1) => ", and it is flaky".to_owned(),
+            (flaky, _) => format!(", {flaky} of them flaky"),
+        };
+        match self.failing_there_only {
+            0 => format!("no test fails {there_only}"),
+            1 => format!("1 test fails {there_only}{of_them}"),
+            failing => format!("{failing} tests fail {there_only}{of_them}"),
+        }
+    }
+
+    /// What the branches lack or share.
+    fn other_facts(&self, now: Timestamp) -> Vec<String> {
+        let (branch, stable) = (&self.state.branch, &self.stable.branch);
+        let mut facts = Vec::new();
+        match self.state.failing.saturating_sub(self.failing_there_only) {
+            0 => {}
+            1 => facts.push("1 test fails on both".to_owned()),
+            both => facts.push(format!("{both} tests fail on both")),
+        }
+        if self.stable.suites.is_empty() && branch != stable {
+            facts.push(format!(
+                "nothing ran on {stable} in the last {ENGINE_WINDOW_DAYS} days"
+            ));
+        }
+        for suite in &self.state.suites {
+            let name = suite
+                .suite
+                .as_ref()
+                .map(|name| format!(" of {name}"))
+                .unwrap_or_default();
+            match now.since_ms(suite.started_at).div_euclid(DAY_MS) {
+                ..=0 => {}
+                1 => facts.push(format!("no run{name} on {branch} for 1 day")),
+                days => facts.push(format!("no run{name} on {branch} for {days} days")),
+            }
+        }
+        facts
+    }
+}
