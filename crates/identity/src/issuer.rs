@@ -37,6 +37,9 @@ pub(crate) struct Metadata {
     pub(crate) token_endpoint: Option<String>,
     pub(crate) end_session_endpoint: Option<String>,
     pub(crate) device_authorization_endpoint: Option<String>,
+    /// Whether the browser always comes back with the name of the issuer (RFC 9207).
+    #[serde(default, rename = "authorization_response_iss_parameter_supported")]
+    pub(crate) names_itself: bool,
 }
 
 /// An issuer's description and keys, as fetched.
@@ -113,18 +116,14 @@ impl Client {
         &self,
         address: &str,
         authorization: Option<&str>,
-        form: &str,
+        pairs: Vec<(&str, &str)>,
     ) -> Result<T, Failure> {
         checked_host(address, &self.allowed)?;
-        let mut request = self
-            .agent
-            .post(address)
-            .header("Content-Type", "application/x-www-form-urlencoded")
-            .header("Accept", "application/json");
+        let mut request = self.agent.post(address).header("Accept", "application/json");
         if let Some(authorization) = authorization {
             request = request.header("Authorization", authorization);
         }
-        json(&mut request.send(form).map_err(|error| reason(&error))?)
+        json(&mut request.send_form(pairs).map_err(|error| reason(&error))?)
     }
 }
 
