@@ -16,7 +16,7 @@ const MOST_LISTED: u32 = 200;
 #[derive(Debug, Args)]
 #[command(next_help_heading = STORED)]
 pub(crate) struct StoredRunFlags {
-    /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
+    /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY or `assay login`
     #[arg(long, value_name = "ID", conflicts_with_all = ["paths", "history"])]
     pub(crate) run: Option<RunId>,
     /// The run does not pass if it no longer reports more than this many tests of the stable branch
