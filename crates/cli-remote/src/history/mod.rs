@@ -112,7 +112,7 @@ pub struct PastFile {
     /// Whether the service has deleted it.
     #[serde(default, rename = "expired")]
     pub is_expired: bool,
-    /// Whether it is an archive of files, whatever its name.
+    /// Whether it is an archive of files.
     #[serde(skip)]
     pub is_archive: bool,
 }
@@ -159,6 +159,9 @@ impl Project {
     pub fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
         let mut reports = (self.service.reports)(self, run)?;
         reports.retain(|report| !report.files.is_empty() || report.cases.is_some());
+        for file in reports.iter_mut().flat_map(|report| &mut report.files) {
+            file.is_archive |= file.name.to_lowercase().ends_with(".zip");
+        }
         reports.sort_by_cached_key(|report| (report.started_at, report.id.len(), report.id.clone()));
         Ok(reports)
     }
