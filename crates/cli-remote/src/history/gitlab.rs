@@ -85,10 +85,8 @@ fn merge_request(project: &Project, number: &str) -> Result<Values, HostError> {
     let mut found = values(&project.requests.find(&path)?, OF_MERGE_REQUEST);
     found.insert("CI_MERGE_REQUEST_IID", number.to_owned());
     found.insert("CI_MERGE_REQUEST_PROJECT_PATH", project.name.clone());
-    if let Some(source) = found
-        .get("source")
-        .filter(|source| Some(*source) != found.get("target"))
-    {
+    let source = found.get("source");
+    if let Some(source) = source.filter(|_| source != found.get("target")) {
         let fork = project.requests.find(&format!("/projects/{source}"))?;
         let fork = text(&fork, "/path_with_namespace").unwrap_or_else(|| "fork".to_owned());
         found.insert("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", fork);
@@ -106,10 +104,8 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
     let place = name.rsplit(' ').next().and_then(|place| place.split_once('/'));
     if let Some((index, total)) = place.filter(|(a, b)| a.parse::<u32>().is_ok() && b.parse::<u32>().is_ok())
     {
-        of_job.extend([
-            ("CI_NODE_INDEX", index.to_owned()),
-            ("CI_NODE_TOTAL", total.to_owned()),
-        ]);
+        of_job.insert("CI_NODE_INDEX", index.to_owned());
+        of_job.insert("CI_NODE_TOTAL", total.to_owned());
     }
     of_job.extend(request.clone());
     let archive = PastFile {
@@ -128,11 +124,8 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
     };
     let mut report = PastReport {
         roots: vec![format!("/builds/{}", project.name)],
-        files: Some(archive)
-            .filter(|_| has(job, "archive"))
-            .into_iter()
-            .collect(),
-        cases: Some(cases).filter(|_| has(job, "junit")),
+        files: Vec::from_iter(has(job, "archive").then_some(archive)),
+        cases: has(job, "junit").then_some(cases),
         ..run.report(&of_job, None)
     };
     let is_head = request.get("head") == run.values.get("CI_COMMIT_SHA");

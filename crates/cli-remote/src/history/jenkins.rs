@@ -24,15 +24,13 @@ pub(super) static JENKINS: Service = Service {
     runs,
     reports: |_, run| {
         let path = run.value("path").unwrap_or_default();
-        let file = |artifact: &Values| PastFile {
-            name: artifact.get("path").cloned().unwrap_or_default(),
-            url: format!(
-                "{path}/artifact/{}",
-                artifact
-                    .get("path")
-                    .map_or(String::new(), |name| encoded(name).replace("%2F", "/"))
-            ),
-            ..PastFile::default()
+        let file = |artifact: &Values| {
+            let name = artifact.get("path").cloned().unwrap_or_default();
+            PastFile {
+                url: format!("{path}/artifact/{}", encoded(&name).replace("%2F", "/")),
+                name,
+                ..PastFile::default()
+            }
         };
         Ok(vec![PastReport {
             id: run.id.clone(),
@@ -74,19 +72,13 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
             let name = text(&answer, "/fullName")
                 .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
             let builds: Vec<_> = list(&answer, "/allBuilds").collect();
-            let found = builds.iter().map_while(|build| {
-                let run = run(&path, &name, branch.as_deref(), build)?;
-                (run.started_at >= since).then_some((run, build))
-            });
+            let is_finished = |build: &&&Value| build.get("building") != Some(&Value::Bool(true));
+            let finished = builds.iter().filter(is_finished);
+            let found = finished.filter_map(|build| run(&path, &name, branch.as_deref(), build));
             let found: Vec<_> = found.collect();
-            let is_last = builds.len() < PER_PAGE || found.len() < builds.len();
-            let is_finished = |build: &Value| build.get("building") != Some(&Value::Bool(true));
-            runs.extend(
-                found
-                    .into_iter()
-                    .filter(|(_, build)| is_finished(build))
-                    .map(|(run, _)| run),
-            );
+            // The newest build is the first.
+            let is_last = builds.len() < PER_PAGE || found.last().is_none_or(|run| run.started_at < since);
+            runs.extend(found.into_iter().filter(|run| run.started_at >= since));
             if page == 0 && depth < DEEPEST {
                 let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
                 jobs.extend(

@@ -67,7 +67,7 @@ pub(super) struct SourceFlags {
 
 /// Where old runs are.
 enum Place {
-    Service(Project),
+    Service(Box<Project>),
     Tree(PathBuf, PathPattern),
 }
 
@@ -99,7 +99,10 @@ impl Source {
         let (name, place) = match (named, &flags.dir, &flags.pattern) {
             (Some((service, name)), ..) => {
                 let project = project(global, flags, connection, service, name)?;
-                (format!("{} {name}", flag_of(service)), Place::Service(project))
+                (
+                    format!("{} {name}", flag_of(service)),
+                    Place::Service(Box::new(project)),
+                )
             }
             (None, Some(folder), Some(pattern)) => {
                 let place = Place::Tree(folder.clone(), pattern.clone());
@@ -156,16 +159,15 @@ impl Source {
         let Place::Service(project) = &self.place else {
             return Ok(vec![report_of_tree(run)]);
         };
-        project
-            .reports(run)
-            .or_else(|error| match error.is_of_one_file() {
-                true => {
-                    self.progress
-                        .note(&format!("skipped the run {}: {error}", run.id));
-                    Ok(Vec::new())
-                }
-                false => Err(error),
-            })
+        let reports = project.reports(run);
+        if let Err(error) = &reports
+            && error.is_of_one_file()
+        {
+            self.progress
+                .note(&format!("skipped the run {}: {error}", run.id));
+            return Ok(Vec::new());
+        }
+        reports
     }
 
     /// The files of a job that are to be read.
@@ -331,21 +333,20 @@ fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
     let set = |name: &str| environment::variable(name).filter(|text| !text.trim().is_empty());
     let token = service.tokens.iter().find_map(|name| set(name));
     let of_gh = || is_github.then(|| token_of_gh(url))?;
-    let Some(token) = token.or_else(of_gh) else {
-        let sign_in = if is_github {
-            ", or sign in with `gh auth login`"
-        } else {
-            ""
-        };
-        let (name, scope, variable) = (service.name, service.scope, service.tokens.join(" or "));
-        let missing = format!("no token for {name}: set {variable} to one that {scope}{sign_in}");
-        return if is_jenkins {
-            Ok(None)
-        } else {
-            Err(Misuse(missing).into())
-        };
-    };
+    let token = token.or_else(of_gh).unwrap_or_default();
     let token = token.trim();
+    if token.is_empty() && is_jenkins {
+        return Ok(None);
+    }
+    if token.is_empty() {
+        let (name, scope, variable) = (service.name, service.scope, service.tokens.join(" or "));
+        let sign_in = is_github.then_some(", or sign in with `gh auth login`");
+        let missing = format!(
+            "no token for {name}: set {variable} to one that {scope}{}",
+            sign_in.unwrap_or_default()
+        );
+        return Err(Misuse(missing).into());
+    }
     // It becomes a header.
     if !token.chars().all(|c| c.is_ascii_graphic()) {
         let wrong = format!("the token for {} is no word of ASCII characters", service.name);
@@ -360,7 +361,7 @@ fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
 /// The token that GitHub's own command line keeps for the host of this address. Another host must not get it.
 fn token_of_gh(url: &str) -> Option<String> {
     let host = url.split_once("://")?.1.split(['/', ':']).next()?;
-    let host = host.trim_start_matches("api.");
+    let host = host.strip_prefix("api.").unwrap_or(host);
     let mut command = Command::new("gh");
     command.args(["auth", "token", "--hostname", host]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
