@@ -4,7 +4,7 @@ use assay_domain::timestamp::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{HostError, PastFile, PastReport, PastRun, Places, Project, Service, Values, text};
+use super::{HostError, PastFile, PastReport, PastRun, Places, Project, Service, text};
 
 /// GitHub Actions.
 pub(super) static GITHUB: Service = Service {
