@@ -24,7 +24,7 @@ pub(crate) fn is_zip(bytes: &[u8]) -> bool {
 /// The report, found through the directory at the archive's end. `None` if the archive is broken or has no report.
 pub(crate) fn report(archive: &[u8]) -> Option<Entry<'_>> {
     let mut files = ZipIterable::try_new(Cursor::new(archive), Config::default()).ok()?;
-    let mut files = files.files().ok().filter(|files| files.len() <= MOST_FILES)?;
+    let files = files.files().ok().filter(|files| files.len() <= MOST_FILES)?;
     let file = files.find_map(|file| file.ok().filter(|file| file.name_raw().ends_with(b".jsonl")))?;
     let mut content = Cursor::new(archive);
     let file = file.with_reader(&mut content, ZipReadOptions::default()).ok()?;
