@@ -3,7 +3,7 @@
 use assay_reports::SourceFile;
 use serde_json::Value;
 
-use super::{HostError, Requests, list, text};
+use super::{HostError, Project, list, text};
 
 /// The attributes of a result, each with its names at the services.
 const ATTRIBUTES: [(&str, &[&str]); 4] = [
@@ -36,9 +36,9 @@ pub struct Cases {
 
 impl Cases {
     /// The report of the service. None if it has no results.
-    pub fn report(&self, requests: &Requests) -> Result<Option<SourceFile>, HostError> {
+    pub fn report(&self, project: &Project) -> Result<Option<SourceFile>, HostError> {
         let mut suites = String::new();
-        let listed = requests.each(&self.path, self.suites, |suite| {
+        let listed = project.each(&self.path, self.suites, |suite| {
             if self.cases.is_empty() {
                 suites += &format!("<testsuite>{}</testsuite>", case(suite));
             } else if self.of_job.is_none() || self.of_job == text(suite, "/name") {

@@ -64,7 +64,7 @@ fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastR
     let (mut runs, mut windows) = (Vec::new(), vec![(since, now)]);
     while let Some((from, to)) = windows.pop() {
         let path = format!("/actions{workflow}/runs?per_page=100&created={from}..{to}&status=completed");
-        let answer = project.requests.get(&format!("{}{path}", project.base))?;
+        let answer = project.get(&format!("{}{path}", project.base))?;
         let length = to.since_ms(from);
         let count = answer.get("total_count").and_then(Value::as_u64);
         match count.ok_or_else(|| HostError::Unusable("the list of runs has no total_count".to_owned()))? {
@@ -84,11 +84,11 @@ fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastR
 fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
     let path = format!("{}/actions/runs/{}", project.base, run.id);
     let all = |list: &str| format!("{path}/{list}per_page=100");
-    let artifacts: Vec<Artifact> = project.requests.all(&all("artifacts?"), "/artifacts")?;
+    let artifacts: Vec<Artifact> = project.all(&all("artifacts?"), "/artifacts")?;
     if artifacts.is_empty() {
         return Ok(Vec::new());
     }
-    let jobs: Vec<Value> = project.requests.all(&all("jobs?filter=all&"), "/jobs")?;
+    let jobs: Vec<Value> = project.all(&all("jobs?filter=all&"), "/jobs")?;
     // One that never ran has no times.
     let jobs: Vec<Job> = jobs.iter().filter_map(|job| Job::deserialize(job).ok()).collect();
     let merge_base = merge_base(project, run)?;
@@ -104,7 +104,7 @@ fn merge_base(project: &Project, run: &PastRun) -> Result<Option<String>, HostEr
         return Ok(None);
     };
     let path = format!("{}/compare/{base}...{head}?per_page=1", project.base);
-    let answer = project.requests.find(&path)?;
+    let answer = project.find(&path)?;
     // Once a branch is merged, its head itself is the answer.
     Ok(text(&answer, "/merge_base_commit/sha").filter(|sha| *sha != head))
 }

@@ -58,7 +58,7 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
         "{}/pipelines/{}/jobs?include_retried=true&per_page=100",
         project.base, run.id
     );
-    let mut jobs: Vec<Value> = project.requests.all(&path, "")?;
+    let mut jobs: Vec<Value> = project.all(&path, "")?;
     jobs.retain(|job| has(job, "archive") || has(job, "junit"));
     // `refs/merge-requests/12/head`, `…/merge` or `…/train`
     let reference = run.value("ref").unwrap_or_default();
@@ -82,12 +82,12 @@ fn has(job: &Value, kind: &str) -> bool {
 
 fn merge_request(project: &Project, number: &str) -> Result<Values, HostError> {
     let path = format!("{}/merge_requests/{number}", project.base);
-    let mut found = values(&project.requests.find(&path)?, OF_MERGE_REQUEST);
+    let mut found = values(&project.find(&path)?, OF_MERGE_REQUEST);
     found.insert("CI_MERGE_REQUEST_IID", number.to_owned());
     found.insert("CI_MERGE_REQUEST_PROJECT_PATH", project.name.clone());
     let source = found.get("source");
     if let Some(source) = source.filter(|_| source != found.get("target")) {
-        let fork = project.requests.find(&format!("/projects/{source}"))?;
+        let fork = project.find(&format!("/projects/{source}"))?;
         let fork = text(&fork, "/path_with_namespace").unwrap_or_else(|| "fork".to_owned());
         found.insert("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", fork);
     }

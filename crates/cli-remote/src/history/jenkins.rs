@@ -68,7 +68,7 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
                 "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
                  actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
             ));
-            let answer = project.requests.get(&format!("{path}/api/json?tree={tree}"))?;
+            let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
             let name = text(&answer, "/fullName")
                 .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
             let builds: Vec<_> = list(&answer, "/allBuilds").collect();

@@ -2,7 +2,7 @@
 //!
 //! Each [`Service`] is a table of addresses with two functions, which list the runs and the reports of a run. A report
 //! carries the variables that its job had, as far as the service still knows them, and its context is read from them as
-//! from those of an upload. Nothing is downloaded until [`Requests::download`] or [`Cases::report`] is called.
+//! from those of an upload. Nothing is downloaded until [`Project::download`] or [`Cases::report`] is called.
 
 mod buildkite;
 mod cases;
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub use cases::Cases;
 pub use report::{JobReport, read};
-pub use requests::{HostError, Requests, Retries};
+pub use requests::{HostError, Project, Retries};
 
 /// The services, in the order of the flags.
 pub static SERVICES: [&Service; 5] = [
@@ -117,33 +117,12 @@ pub struct PastFile {
     pub is_archive: bool,
 }
 
-/// A project of a CI service.
-pub struct Project {
-    service: &'static Service,
-    /// The client of the service.
-    pub requests: Requests,
-    name: String,
-    base: String,
-    workflow: Option<String>,
-}
-
 impl Project {
-    /// The project of this name, or one workflow of it.
-    pub fn new(service: &'static Service, requests: Requests, name: &str, workflow: Option<String>) -> Self {
-        Self {
-            service,
-            requests,
-            name: name.to_owned(),
-            base: (service.base)(name),
-            workflow,
-        }
-    }
-
     /// The branch that releases are made from, if the service knows it.
     pub fn stable_branch(&self) -> Result<Option<String>, HostError> {
         match self.service.default_branch {
             "" => Ok(None),
-            place => Ok(text(&self.requests.get(&self.base)?, place)),
+            place => Ok(text(&self.get(&self.base)?, place)),
         }
     }
 
@@ -175,13 +154,12 @@ impl Project {
         run: impl Fn(&Value) -> Option<PastRun>,
     ) -> Result<Vec<PastRun>, HostError> {
         let mut runs = Vec::new();
-        self.requests
-            .each(&format!("{}{path}", self.base), pointer, |answer| {
-                let run = run(answer);
-                let is_new = run.as_ref().is_none_or(|run| run.started_at >= since);
-                runs.extend(run.filter(|_| is_new));
-                is_new
-            })?;
+        self.each(&format!("{}{path}", self.base), pointer, |answer| {
+            let run = run(answer);
+            let is_new = run.as_ref().is_none_or(|run| run.started_at >= since);
+            runs.extend(run.filter(|_| is_new));
+            is_new
+        })?;
         Ok(runs)
     }
 }

@@ -103,39 +103,47 @@ pub struct Retries {
     pub within: Duration,
 }
 
-/// A client of one service. Only addresses of the service itself get the token.
-pub struct Requests {
+/// A project of a CI service, and the client of it. Only addresses of the service itself get the token.
+pub struct Project {
+    pub(super) service: &'static Service,
+    pub(super) name: String,
+    /// Its path.
+    pub(super) base: String,
+    /// The only workflow that is read.
+    pub(super) workflow: Option<String>,
     agent: Agent,
     address: Address,
     /// The header with the token.
     token: Option<(&'static str, String)>,
-    /// What to do about a missing or wrong token.
-    advice: String,
     retries: Retries,
     count: Cell<u64>,
     /// The end of the pause that the last answer asked for.
     not_before: Cell<Option<Instant>>,
 }
 
-impl Requests {
-    /// Creates a client of a service at an address. With Basic authentication, the token is `USER:TOKEN`.
+impl Project {
+    /// The project of this name at the address of a service. With Basic authentication, the token is `USER:TOKEN`.
     pub fn new(
-        service: &Service,
+        service: &'static Service,
+        name: &str,
+        workflow: Option<String>,
         address: Address,
         token: Option<String>,
         retries: Retries,
     ) -> anyhow::Result<Self> {
-        let (name, word) = service.header;
-        let header = |token: String| match word {
-            "Basic " => (name, format!("{word}{}", STANDARD.encode(token))),
-            _ => (name, format!("{word}{token}")),
-        };
-        let (form, variable) = (service.form, service.tokens.join(" or "));
+        let (header, word) = service.header;
+        let token = token.map(|token| match word {
+            "Basic " => (header, format!("{word}{}", STANDARD.encode(token))),
+            _ => (header, format!("{word}{token}")),
+        });
         Ok(Self {
+            service,
+            name: name.to_owned(),
+            base: (service.base)(name),
+            workflow,
             agent: http::agent(&address)?,
             address,
-            token: token.map(header),
-            advice: format!("; see whether {form} is right and {variable} {}", service.scope),
+            token,
             retries,
             count: Cell::new(0),
             not_before: Cell::new(None),
@@ -305,10 +313,13 @@ impl Requests {
                 self.not_before.set(Some(Instant::now() + pause));
                 continue;
             }
-            let has_advice = matches!(answer.status.as_u16(), 401 | 403 | 404);
-            let advice = Some(self.advice.clone())
-                .filter(|_| has_advice)
-                .unwrap_or_default();
+            let (form, token) = (self.service.form, self.service.tokens.join(" or "));
+            let advice = match answer.status.as_u16() {
+                401 | 403 | 404 => {
+                    format!("; see whether {form} is right and {token} {}", self.service.scope)
+                }
+                _ => String::new(),
+            };
             return Err(HostError::Refused(answer.status, reason, advice, asked));
         }
     }

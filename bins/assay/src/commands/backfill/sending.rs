@@ -20,7 +20,7 @@ use assay_cli_remote::{
 };
 use assay_cli_terminal::{misuse::Misuse, progress::Progress, retry::Backoff};
 use assay_ingest::UploadField;
-use assay_reports::{SourceFile, shown_path};
+use assay_reports::SourceFile;
 use clap::Args;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
 /// Heading of the help.
 const SERVER: &str = "The server";
 /// Where it is kept what was sent.
-const STATE: &str = ".assay/backfill/sent";
+const STATE: (&str, &str) = (".assay/backfill", "sent");
 
 /// The flags of the server.
 #[derive(Debug, Args)]
@@ -44,9 +44,6 @@ pub(super) struct ServerTarget {
     /// The project that the key must belong to: its id or name
     #[arg(long, help_heading = SERVER)]
     project: Option<String>,
-    /// Which reports are sent already; without it .assay/backfill/sent
-    #[arg(long, value_name = "FILE", help_heading = SERVER)]
-    state: Option<PathBuf>,
     #[command(flatten)]
     pub(super) connection: ConnectionFlags,
 }
@@ -92,11 +89,9 @@ impl Sender {
         let (id, project) = text("/project/id")
             .zip(text("/project/name"))
             .context("the server names no project")?;
-        let path = flags.state.as_deref().unwrap_or(Path::new(STATE));
-        let state = State::open(path, format!("{source} in {id}: "));
         Ok(Self {
             progress: global.progress(),
-            state: state.with_context(|| format!("the state {}", shown_path(path)))?,
+            state: State::open(format!("{source} in {id}: ")).context("the state of this backfill")?,
             server,
             project,
             named_project: flags.project.clone(),
@@ -178,8 +173,10 @@ pub(super) struct State {
 
 impl State {
     /// Reads a state. Without a file, nothing is stored.
-    fn open(path: &Path, prefix: String) -> anyhow::Result<Self> {
-        fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
+    fn open(prefix: String) -> anyhow::Result<Self> {
+        let (folder, name) = STATE;
+        fs::create_dir_all(folder)?;
+        let path = Path::new(folder).join(name);
         let mut file = File::options().read(true).append(true).create(true).open(path)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;

@@ -15,9 +15,7 @@ use assay_cli_local::{
     sources::files::may_be_report,
 };
 use assay_cli_remote::{
-    history::{
-        self, HostError, PastFile, PastReport, PastRun, Project, Requests, Retries, SERVICES, Service, Values,
-    },
+    history::{self, HostError, PastFile, PastReport, PastRun, Project, Retries, SERVICES, Service, Values},
     server::address::Address,
 };
 use assay_cli_terminal::{misuse::Misuse, output, progress::Progress};
@@ -121,7 +119,7 @@ impl Source {
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
         match &self.place {
-            Place::Service(project) => project.requests.count(),
+            Place::Service(project) => project.count(),
             Place::Tree(..) => 0,
         }
     }
@@ -191,7 +189,7 @@ impl Source {
                 Place::Tree(..) => File::open(&file.url)
                     .map(|file| Some((file, 0)))
                     .map_err(HostError::from),
-                Place::Service(project) => project.requests.download(&file.url),
+                Place::Service(project) => project.download(&file.url),
             };
             let found = match opened {
                 Ok(None) => {
@@ -225,7 +223,7 @@ impl Source {
             }
         }
         if let (0, Some(cases), Place::Service(project)) = (size, &past.cases, &self.place) {
-            match cases.report(&project.requests) {
+            match cases.report(project) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
                 }
@@ -269,8 +267,8 @@ fn project(
         within: connection.retry_for,
     };
     let address = Address::parse("the CI service", &url, connection.insecure_http)?;
-    let requests = Requests::new(service, address, token_of(service, &url)?, retries)?;
-    Ok(Project::new(service, requests, name, flags.workflow.clone()))
+    let (workflow, token) = (flags.workflow.clone(), token_of(service, &url)?);
+    Project::new(service, name, workflow, address, token, retries)
 }
 
 /// A run whose files have paths with these values. If no report has a start, it started when the first was written.
