@@ -419,6 +419,12 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     assert_eq!((archives.count("/blob/5?"), archives.count("/blob/6?")), (1, 2));
     let again = succeeded(sending(&key, &arguments));
     assert_contains(&again, "Of 12 runs, 12 have reports; reports: 12 sent earlier.");
+    fs::remove_file(folder.path().join(".assay/backfill/sent")).unwrap();
+    let without_state = succeeded(sending(&key, &arguments));
+    assert_contains(
+        &without_state,
+        "Of 12 runs, 12 have reports; reports: 12 there already.",
+    );
 
     let read_key = text(
         &world
