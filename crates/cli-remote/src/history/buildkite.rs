@@ -2,7 +2,10 @@
 
 use serde::Deserialize;
 
-use super::{PastFile, PastReport, PastRun, Places, Service, list, values};
+use super::{
+    PastFile, PastReport, PastRun, Service,
+    service::{Places, list, values},
+};
 
 /// Buildkite.
 pub(super) static BUILDKITE: Service = Service {

@@ -3,7 +3,10 @@
 use assay_reports::SourceFile;
 use serde_json::Value;
 
-use super::{HostError, Project, list, text};
+use super::{
+    HostError, Project,
+    service::{list, text},
+};
 
 /// The attributes of a result, each with its names at the services.
 const ATTRIBUTES: [(&str, &[&str]); 4] = [

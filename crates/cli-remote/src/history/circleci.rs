@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, text, values};
+use super::{
+    Cases, HostError, PastFile, PastReport, PastRun, Project, Service,
+    service::{Places, text, values},
+};
 
 /// CircleCI.
 pub(super) static CIRCLECI: Service = Service {

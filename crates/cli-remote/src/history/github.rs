@@ -4,7 +4,10 @@ use assay_domain::timestamp::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{HostError, PastFile, PastReport, PastRun, Places, Project, Service, text};
+use super::{
+    HostError, PastFile, PastReport, PastRun, Project, Service,
+    service::{Places, text},
+};
 
 /// GitHub Actions.
 pub(super) static GITHUB: Service = Service {

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, Values, list, text, values,
+    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    service::{Places, list, text, values},
 };
 
 /// GitLab.

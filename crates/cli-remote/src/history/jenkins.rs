@@ -5,7 +5,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, Values, list, text, values,
+    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    service::{Places, list, text, values},
 };
 
 /// Jenkins. The name of a project is the address of its page.

@@ -22,7 +22,10 @@ use ureq::{
     http::{HeaderMap, Response, StatusCode, header},
 };
 
-use super::{Service, list, text};
+use super::{
+    Service,
+    service::{list, text},
+};
 use crate::server::{
     address::Address,
     http::{self, Answer, NoAnswer},
