@@ -50,9 +50,9 @@ pub enum HostError {
     /// It does not answer.
     #[error("{0}; see whether this machine reaches it, or name your own host with --host-url")]
     NoAnswer(#[from] NoAnswer),
-    /// It refuses the request with this status, for a reason, and what to do about a wrong or weak token.
-    #[error("the CI service answered {0}: {1}{2}")]
-    Refused(StatusCode, String, String, Option<Duration>),
+    /// It refuses the request with this status, for a reason, and names the pause before the next one.
+    #[error("the CI service answered {0}: {1}")]
+    Refused(StatusCode, String, Option<Duration>),
     /// A file does not arrive whole.
     #[error("it cannot be downloaded: {0}")]
     Download(#[from] io::Error),
@@ -277,20 +277,20 @@ impl Project {
             .filter(|path| path.starts_with('/'))
     }
 
-    /// Calls an address, with the token if it is the service's. An encrypted service has an encrypted storage.
+    /// Calls an address, with the token if it is the service's.
     fn call(&self, url: &str) -> Result<Response<Body>, ureq::Error> {
-        let is_plain = url.starts_with("http://") && !self.address.is_encrypted;
-        if !(url.starts_with("https://") || is_plain) {
-            return Err(ureq::Error::BadUri("an address that is not followed".to_owned()));
-        }
         match self.token.as_ref().filter(|_| self.own_path(url).is_some()) {
             Some((name, token)) => self.agent.get(url).header(*name, token).call(),
             None => self.agent.get(url).call(),
         }
     }
 
-    /// Requests an address, once limits of the rate allow it.
+    /// Requests an address, once limits of the rate allow it. An encrypted service has an encrypted storage.
     fn send(&self, url: &str) -> Result<Response<Body>, HostError> {
+        let is_plain = url.starts_with("http://") && !self.address.is_encrypted;
+        if !(is_plain || url.starts_with("https://")) {
+            return Err(unusable("it is at an address that is not followed"));
+        }
         let mut pauses = 0..MOST_PAUSES;
         loop {
             self.wait();
@@ -306,7 +306,7 @@ impl Project {
                 answer => Answer::read(&self.address, answer)?,
             };
             let reason = ["message", "error"].iter().find_map(|name| answer.text(name));
-            let reason = reason.unwrap_or_else(|| answer.beginning());
+            let mut reason = reason.unwrap_or_else(|| answer.beginning());
             let is_limit = match answer.status.as_u16() {
                 403 => asked.is_some() || reason.to_ascii_lowercase().contains("rate limit"),
                 status => status == 429,
@@ -316,14 +316,11 @@ impl Project {
                 self.not_before.set(Some(Instant::now() + pause));
                 continue;
             }
-            let (form, token) = (self.service.form, self.service.tokens.join(" or "));
-            let advice = match answer.status.as_u16() {
-                401 | 403 | 404 => {
-                    format!("; see whether {form} is right and {token} {}", self.service.scope)
-                }
-                _ => String::new(),
-            };
-            return Err(HostError::Refused(answer.status, reason, advice, asked));
+            if matches!(answer.status.as_u16(), 401 | 403 | 404) {
+                let (form, token) = (self.service.form, self.service.tokens.join(" or "));
+                reason += &format!("; see whether {form} is right and {token} {}", self.service.scope);
+            }
+            return Err(HostError::Refused(answer.status, reason, asked));
         }
     }
 
