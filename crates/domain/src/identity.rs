@@ -157,8 +157,14 @@ pub trait SignIn: Send + Sync {
     /// The address at the provider to which the browser is sent. Blocks.
     fn authorization_url(&self, attempt: &SignInAttempt, now: Timestamp) -> Result<String, SignInError>;
 
-    /// Redeems the code that came back. Blocks.
-    fn redeem(&self, attempt: &SignInAttempt, code: &str, now: Timestamp) -> Result<Person, SignInError>;
+    /// Redeems the code that came back, with the issuer that the answer names, if it names one. Blocks.
+    fn redeem(
+        &self,
+        attempt: &SignInAttempt,
+        code: &str,
+        issuer: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Person, SignInError>;
 
     /// Begins a sign-in of a terminal. Blocks.
     fn begin_terminal(&self, provider: usize, now: Timestamp) -> Result<TerminalSignIn, SignInError>;

@@ -64,7 +64,8 @@ impl Front {
             Some(code) => {
                 count_address(&self.returns, request, now)?;
                 let (place, code) = (attempt.provider, code.to_owned());
-                let redeeming = move || providers.redeem(&attempt, &code, now);
+                let issuer = query.first("iss").map(str::to_owned);
+                let redeeming = move || providers.redeem(&attempt, &code, issuer.as_deref(), now);
                 let person = self.asks.run(place, redeeming).await.map_err(Problem::from)??;
                 let (key, access) = self.access_of(place, person).await?;
                 let cookie = self.sessions.cookie(key, Some(access), now)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use assay_domain::timestamp::Timestamp;
 use assay_outbound::{Allowed, agent, checked_host, reason};
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 use time::{OffsetDateTime, format_description::well_known::Rfc2822};
 use ureq::{
     Agent, Body,
@@ -37,6 +38,9 @@ pub(crate) struct Metadata {
     pub(crate) token_endpoint: Option<String>,
     pub(crate) end_session_endpoint: Option<String>,
     pub(crate) device_authorization_endpoint: Option<String>,
+    /// Whether the browser always comes back with the name of the issuer (RFC 9207).
+    #[serde(default, rename = "authorization_response_iss_parameter_supported")]
+    pub(crate) names_itself: bool,
 }
 
 /// An issuer's description and keys, as fetched.
@@ -69,10 +73,6 @@ impl Client {
     /// # Errors
     /// What is wrong, for the log.
     pub fn discover(&self, issuer: &str) -> Result<Discovered, String> {
-        self.described(issuer).map_err(|failure| failure.reason)
-    }
-
-    fn described(&self, issuer: &str) -> Result<Discovered, Failure> {
         let address = format!(
             "{}/.well-known/openid-configuration",
             issuer.trim_end_matches('/')
@@ -99,13 +99,14 @@ impl Client {
         })
     }
 
-    fn get<T: DeserializeOwned>(&self, address: &str) -> Result<(T, Option<Timestamp>), Failure> {
+    fn get<T: DeserializeOwned>(&self, address: &str) -> Result<(T, Option<Timestamp>), String> {
         checked_host(address, &self.allowed)?;
         let mut answer = self.agent.get(address).call().map_err(|error| reason(&error))?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
         let clock = date.and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
         let clock = clock.map(Timestamp::from);
-        Ok((json(&mut answer)?, clock))
+        let content = json(&mut answer).map_err(|failure| failure.reason)?;
+        Ok((content, clock))
     }
 
     /// Posts a form, with a user and a password if the client has a secret.
@@ -113,18 +114,14 @@ impl Client {
         &self,
         address: &str,
         authorization: Option<&str>,
-        form: &str,
+        pairs: Vec<(&str, &str)>,
     ) -> Result<T, Failure> {
         checked_host(address, &self.allowed)?;
-        let mut request = self
-            .agent
-            .post(address)
-            .header("Content-Type", "application/x-www-form-urlencoded")
-            .header("Accept", "application/json");
+        let mut request = self.agent.post(address).header("Accept", "application/json");
         if let Some(authorization) = authorization {
             request = request.header("Authorization", authorization);
         }
-        json(&mut request.send(form).map_err(|error| reason(&error))?)
+        json(&mut request.send_form(pairs).map_err(|error| reason(&error))?)
     }
 }
 
@@ -143,12 +140,6 @@ impl<T: Into<String>> From<T> for Failure {
     }
 }
 
-/// An answer of failure of a token endpoint.
-#[derive(Deserialize)]
-struct ErrorAnswer {
-    error: String,
-}
-
 /// The JSON of an answer of success.
 fn json<T: DeserializeOwned>(answer: &mut Response<Body>) -> Result<T, Failure> {
     let status = answer.status();
@@ -159,10 +150,9 @@ fn json<T: DeserializeOwned>(answer: &mut Response<Body>) -> Result<T, Failure> 
         .read_to_vec();
     let body = body.map_err(|error| reason(&error))?;
     if !status.is_success() {
-        let answer: Option<ErrorAnswer> = serde_json::from_slice(&body).ok();
-        let code = answer
-            .map(|answer| answer.error)
-            .filter(|code| code.len() <= LONGEST_CODE);
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let code = answer.get("error").and_then(Value::as_str);
+        let code = code.filter(|code| code.len() <= LONGEST_CODE).map(str::to_owned);
         let named = code.as_deref().unwrap_or("without a reason");
         let reason = format!("it answers with status {}, {named}", status.as_u16());
         return Err(Failure { reason, code });

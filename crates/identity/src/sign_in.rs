@@ -10,9 +10,9 @@ use base64::{
     Engine as _,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, de::DeserializeOwned};
+use url::{Url, form_urlencoded::byte_serialize};
 
 use crate::{
     Verifier,
@@ -20,6 +20,7 @@ use crate::{
     issuer::{Failure, Metadata},
 };
 
+const NO_ADDRESS: &str = "its description has no such address";
 /// The grant of a terminal, and the codes of RFC 8628 that are not a failure of the provider.
 const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const TERMINAL_CODES: [&str; 4] = [
@@ -56,41 +57,33 @@ impl Providers {
         }
     }
 
-    /// A provider with an address of its description.
-    fn endpoint(
-        &self,
-        place: usize,
-        address: fn(Metadata) -> Option<String>,
-        now: Timestamp,
-    ) -> Result<(&Provider, String), SignInError> {
+    /// A provider and its description of itself.
+    fn described(&self, place: usize, now: Timestamp) -> Result<(&Provider, Metadata), SignInError> {
         let provider = self.providers.get(place).ok_or(SignInError::NoAccess)?;
         let found = self.verifier.discovered(&provider.issuer, now);
-        let endpoint = found.and_then(|found| address(found.metadata.clone()));
-        let endpoint = endpoint
-            .ok_or_else(|| provider.problem("its description cannot be fetched, or has no such address"))?;
-        Ok((provider, endpoint))
+        let found = found.ok_or_else(|| provider.problem("its description cannot be fetched"))?;
+        Ok((provider, found.metadata.clone()))
     }
 
     /// Posts a form with the name of the client, or with its secret if it has one.
-    fn post<T: DeserializeOwned>(
+    fn post<'a, T: DeserializeOwned>(
         &self,
-        provider: &Provider,
-        endpoint: &str,
-        pairs: &[(&str, &str)],
+        provider: &'a Provider,
+        endpoint: Option<String>,
+        mut pairs: Vec<(&'a str, &'a str)>,
     ) -> Result<T, Failure> {
-        let client = self.verifier.client();
-        match &provider.client_secret {
-            Some(secret) => {
-                let pair = format!("{}:{}", encoded(&provider.client_id), encoded(secret));
-                let authorization = format!("Basic {}", BASE64_STANDARD.encode(pair));
-                client.post(endpoint, Some(&authorization), &form(pairs))
-            }
-            None => client.post(
-                endpoint,
-                None,
-                &form(&[pairs, &[("client_id", &provider.client_id)]].concat()),
-            ),
+        let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+        let authorization = provider.client_secret.as_ref().map(|secret| {
+            let pair = format!("{}:{}", encoded(&provider.client_id), encoded(secret));
+            format!("Basic {}", BASE64_STANDARD.encode(pair))
+        });
+        if authorization.is_none() {
+            pairs.push(("client_id", &provider.client_id));
         }
+        let endpoint = endpoint.ok_or(NO_ADDRESS)?;
+        self.verifier
+            .client()
+            .post(&endpoint, authorization.as_deref(), pairs)
     }
 
     /// The claims of a provider's token for this client.
@@ -123,8 +116,7 @@ impl SignIn for Providers {
     }
 
     fn authorization_url(&self, attempt: &SignInAttempt, now: Timestamp) -> Result<String, SignInError> {
-        let (provider, endpoint) =
-            self.endpoint(attempt.provider, |found| found.authorization_endpoint, now)?;
+        let (provider, metadata) = self.described(attempt.provider, now)?;
         let challenge = digest(&SHA256, attempt.code_verifier.as_bytes());
         let (scopes, challenge) = (
             provider.scopes.join(" "),
@@ -143,18 +135,28 @@ impl SignIn for Providers {
         if attempt.is_silent {
             pairs.push(("prompt", "none"));
         }
-        Ok(with_query(&endpoint, &pairs))
+        with_query(metadata.authorization_endpoint, &pairs).ok_or_else(|| provider.problem(NO_ADDRESS))
     }
 
-    fn redeem(&self, attempt: &SignInAttempt, code: &str, now: Timestamp) -> Result<Person, SignInError> {
-        let (provider, endpoint) = self.endpoint(attempt.provider, |found| found.token_endpoint, now)?;
-        let pairs = [
+    fn redeem(
+        &self,
+        attempt: &SignInAttempt,
+        code: &str,
+        issuer: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Person, SignInError> {
+        let (provider, metadata) = self.described(attempt.provider, now)?;
+        // Another provider that sent the browser here would make this one redeem its code, or get the code of this one.
+        if issuer.map_or(metadata.names_itself, |issuer| issuer != provider.issuer) {
+            return Err(provider.problem("the browser came back from another provider"));
+        }
+        let pairs = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", &self.redirect),
             ("code_verifier", &attempt.code_verifier),
         ];
-        let answer = self.post::<TokenAnswer>(provider, &endpoint, &pairs);
+        let answer = self.post::<TokenAnswer>(provider, metadata.token_endpoint, pairs);
         let answer = answer.map_err(|failure| provider.problem(&failure.reason))?;
         let claims = self.verified(provider, &answer.id_token, now)?;
         if !claims.has("nonce", &attempt.nonce) {
@@ -164,17 +166,17 @@ impl SignIn for Providers {
     }
 
     fn begin_terminal(&self, provider: usize, now: Timestamp) -> Result<TerminalSignIn, SignInError> {
-        let (provider, endpoint) =
-            self.endpoint(provider, |found| found.device_authorization_endpoint, now)?;
+        let (provider, metadata) = self.described(provider, now)?;
         let scopes = provider.scopes.join(" ");
-        let begun = self.post(provider, &endpoint, &[("scope", &scopes)]);
+        let endpoint = metadata.device_authorization_endpoint;
+        let begun = self.post(provider, endpoint, vec![("scope", &scopes)]);
         begun.map_err(|failure| provider.problem(&failure.reason))
     }
 
     fn redeem_terminal(&self, provider: usize, code: &str, now: Timestamp) -> Result<Person, SignInError> {
-        let (provider, endpoint) = self.endpoint(provider, |found| found.token_endpoint, now)?;
-        let pairs = [("grant_type", DEVICE_GRANT), ("device_code", code)];
-        let answer = self.post::<TokenAnswer>(provider, &endpoint, &pairs);
+        let (provider, metadata) = self.described(provider, now)?;
+        let pairs = vec![("grant_type", DEVICE_GRANT), ("device_code", code)];
+        let answer = self.post::<TokenAnswer>(provider, metadata.token_endpoint, pairs);
         let answer = answer.map_err(|failure| {
             let mut codes = TERMINAL_CODES.into_iter();
             match codes.find(|code| failure.code.as_deref() == Some(code)) {
@@ -188,12 +190,12 @@ impl SignIn for Providers {
     fn end_session_url(&self, provider: usize) -> Option<String> {
         let provider = self.providers.get(provider)?;
         let found = self.verifier.last(&provider.issuer)?;
-        let endpoint = found.metadata.end_session_endpoint.as_deref()?;
+        let endpoint = found.metadata.end_session_endpoint.clone();
         let pairs = [
             ("client_id", provider.client_id.as_str()),
             ("post_logout_redirect_uri", &self.signed_out),
         ];
-        Some(with_query(endpoint, &pairs))
+        with_query(endpoint, &pairs)
     }
 }
 
@@ -225,19 +227,7 @@ impl Provider {
     }
 }
 
-fn with_query(address: &str, pairs: &[(&str, &str)]) -> String {
-    let sign = if address.contains('?') { '&' } else { '?' };
-    format!("{address}{sign}{}", form(pairs))
-}
-
-fn form(pairs: &[(&str, &str)]) -> String {
-    let pairs: Vec<_> = pairs
-        .iter()
-        .map(|(name, value)| format!("{name}={}", encoded(value)))
-        .collect();
-    pairs.join("&")
-}
-
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+/// An address of a provider, which was checked, with these parameters.
+fn with_query(address: Option<String>, pairs: &[(&str, &str)]) -> Option<String> {
+    Some(Url::parse_with_params(&address?, pairs).ok()?.into())
 }

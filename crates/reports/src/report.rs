@@ -188,7 +188,7 @@ pub(crate) mod whole_import {
 
 impl ReadError {
     /// The file.
-    pub(crate) fn file(&self) -> &str {
+    pub fn file(&self) -> &str {
         match self {
             Self::Unrecognised { file, .. } | Self::Broken { file, .. } | Self::TooLarge { file, .. } => file,
         }

@@ -1,5 +1,12 @@
 //! Finds the report in a zip of Playwright's blob reporter: the file whose name ends in `.jsonl`.
 
+use std::io::Cursor;
+
+use zip::{CompressionMethod, ZipReadOptions, read::Config, unstable::read::ZipIterable};
+
+/// The most files of an archive. A blob report has one for each attachment.
+const MOST_FILES: usize = 100_000;
+
 /// A file of an archive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a> {
@@ -16,45 +23,15 @@ pub(crate) fn is_zip(bytes: &[u8]) -> bool {
 
 /// The report, found through the directory at the archive's end. `None` if the archive is broken or has no report.
 pub(crate) fn report(archive: &[u8]) -> Option<Entry<'_>> {
-    // The last record has 22 bytes. A comment of at most 64 KiB follows it.
-    let tail = archive.len().saturating_sub(22 + 0xffff);
-    let last = archive.get(tail..)?;
-    let end = last.windows(4).rposition(|bytes| bytes == b"PK\x05\x06")?;
-    let end = last.get(end..)?;
-    let (count, mut at) = (number(end, 10, 2)?, number(end, 16, 4)?);
-    for _ in 0..count {
-        let entry = archive
-            .get(at..)
-            .filter(|entry| entry.starts_with(b"PK\x01\x02"))?;
-        let name_length = number(entry, 28, 2)?;
-        let name = entry.get(46..46 + name_length)?;
-        if name.ends_with(b".jsonl") {
-            let (method, length, begin) = (
-                number(entry, 10, 2)?,
-                number(entry, 20, 4)?,
-                number(entry, 42, 4)?,
-            );
-            let local = archive
-                .get(begin..)
-                .filter(|local| local.starts_with(b"PK\x03\x04"))?;
-            let data = 30 + number(local, 26, 2)? + number(local, 28, 2)?;
-            return matches!(method, 0 | 8).then_some(Entry {
-                bytes: local.get(data..data.checked_add(length)?)?,
-                is_deflated: method == 8,
-            });
-        }
-        at += 46 + name_length + number(entry, 30, 2)? + number(entry, 32, 2)?;
-    }
-    None
-}
-
-/// A little-endian number of `length` bytes.
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
-    let bytes = bytes.get(at..at + length)?;
-    Some(
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |number, byte| (number << 8) | usize::from(*byte)),
-    )
+    let mut files = ZipIterable::try_new(Cursor::new(archive), Config::default()).ok()?;
+    let files = files.files().ok().filter(|files| files.len() <= MOST_FILES)?;
+    let file = files.find_map(|file| file.ok().filter(|file| file.name_raw().ends_with(b".jsonl")))?;
+    let mut content = Cursor::new(archive);
+    let file = file.with_reader(&mut content, ZipReadOptions::default()).ok()?;
+    let (begin, method) = (usize::try_from(file.data_start()?).ok()?, file.compression());
+    let length = usize::try_from(file.compressed_size()).ok()?;
+    matches!(method, CompressionMethod::Stored | CompressionMethod::Deflated).then_some(Entry {
+        bytes: archive.get(begin..)?.get(..length)?,
+        is_deflated: method == CompressionMethod::Deflated,
+    })
 }

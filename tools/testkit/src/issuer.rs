@@ -75,6 +75,8 @@ pub enum Behaviour {
     OtherKeys,
     /// With keys at a private address that `identity.toml` does not allow.
     PrivateKeys,
+    /// Without its name in the answers of sign-in, like most providers.
+    Nameless,
 }
 
 /// An issuer on a port of its own, until the process ends.
@@ -289,6 +291,7 @@ impl State {
             "issuer": issuer, "jwks_uri": keys, "authorization_endpoint": format!("{url}/authorize"),
             "token_endpoint": format!("{url}/token"), "end_session_endpoint": format!("{url}/logout"),
             "device_authorization_endpoint": format!("{url}/device"),
+            "authorization_response_iss_parameter_supported": self.behaviour != Behaviour::Nameless,
         })
     }
 
@@ -306,7 +309,10 @@ impl State {
         }
         let code = format!("code-{}", self.codes.len());
         self.codes.insert(code.clone(), query);
-        let back = format!("{redirect}?code={code}&state={state}");
+        let mut back = format!("{redirect}?code={code}&state={state}");
+        if self.behaviour != Behaviour::Nameless {
+            back += &format!("&iss={}", self.url);
+        }
         match is_silent {
             true => (303, back),
             false => (

@@ -136,33 +136,31 @@ fn list(admin: &Admin<'_>, project: Option<&str>) -> anyhow::Result<()> {
             [] => "No trust yet. `assay-admin trust add --help` explains how to make one".to_owned(),
             found => output::table(
                 &["PROJECT", "ISSUER", "REPOSITORY", "ONLY", "LAST USED", "ID"],
-                found.iter().map(|key| row(key, &projects)),
+                found.iter().filter_map(|key| row(key, &projects)),
             ),
         }
     })
 }
 
-fn row(key: &KeyEntry, projects: &[ProjectEntry]) -> Vec<Cell> {
+fn row(key: &KeyEntry, projects: &[ProjectEntry]) -> Option<Vec<Cell>> {
+    let trust = key.trust.as_ref()?;
     let project = projects.iter().find(|project| Some(project.id) == key.project_id);
-    let of = |part: fn(&Trust) -> Option<String>| key.trust.as_ref().and_then(part);
-    let pull_requests = key.pull_requests_only.then(|| "pull requests".to_owned());
+    let pull_requests = key.pull_requests_only.then_some("pull requests");
     let only = [
-        of(|trust| trust.reference.clone()),
-        of(|trust| trust.environment.clone()),
+        trust.reference.as_deref(),
+        trust.environment.as_deref(),
         pull_requests,
     ];
+    let only: Vec<&str> = only.into_iter().flatten().collect();
     let cells = [
-        project.map(|project| project.name.clone()),
-        of(|trust| Some(trust.issuer.clone())),
-        of(|trust| Some(trust.repository.clone())),
-        Some(only.into_iter().flatten().collect::<Vec<_>>().join(", ")),
-        key.last_used_on.clone(),
-        Some(key.id.to_string()),
+        project.map(|project| project.name.clone()).unwrap_or_default(),
+        trust.issuer.clone(),
+        trust.repository.clone(),
+        only.join(", "),
+        key.last_used_on.clone().unwrap_or_default(),
+        key.id.to_string(),
     ];
-    cells
-        .into_iter()
-        .map(|cell| cell.unwrap_or_default().into())
-        .collect()
+    Some(cells.map(Cell::from).into())
 }
 
 fn remove(admin: &Admin<'_>, id: KeyId) -> anyhow::Result<()> {

@@ -15,7 +15,8 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const REPORT: &str = r#"<testsuite><testcase classname="cart" name="pays" time="0.1"/></testsuite>"#;
+pub(crate) const REPORT: &str =
+    r#"<testsuite><testcase classname="cart" name="pays" time="0.1"/></testsuite>"#;
 
 pub(crate) fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")

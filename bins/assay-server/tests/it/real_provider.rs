@@ -10,7 +10,7 @@ use std::{
 use assay_testkit::{Browser, Client, Scripts, free_address, program, stderr_text, wait_until};
 use serde_json::{Value, json};
 
-use crate::deployment::{Deployment, deploy};
+use crate::deployment::{Deployment, REPORT, deploy};
 
 /// The provider. Dropping it ends its process.
 struct Provider(Child);
@@ -55,7 +55,7 @@ fn people_sign_in_at_a_real_provider() {
     fs::write(at("groups"), "shop\nother\n").unwrap();
     let identity = at("identity.toml").display().to_string();
     let deployment = Deployment::with(&[("ASSAY_IDENTITY_FILE", &identity)]);
-    let (project, ..) = deployment.project("web");
+    let (project, _, ingest) = deployment.project("web");
     let base = deployment.proxy.base();
     let provider = Command::new("node")
         .arg(deploy().join("../examples/sign-in/provider.mjs"))
@@ -105,6 +105,7 @@ fn people_sign_in_at_a_real_provider() {
             .env("XDG_STATE_HOME", at("state"))
             .env("ASSAY_URL", &base)
             .env("SSL_CERT_FILE", deployment.proxy.certificate())
+            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -134,8 +135,15 @@ fn people_sign_in_at_a_real_provider() {
         fs::metadata(&session).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    let listed = run(&list);
-    assert!(listed.status.success(), "{}", stderr_text(&listed));
+    fs::write(at("junit.xml"), REPORT).unwrap();
+    let mut upload = assay(&["upload", "junit.xml", "--json"]);
+    let uploaded = upload.env("ASSAY_INGEST_KEY", &ingest).output().unwrap();
+    let uploaded: Value = serde_json::from_slice(&uploaded.stdout).unwrap();
+    let gate = ["gate", "--run", uploaded["runId"].as_str().unwrap()];
+    for read in [&list[..], &gate, &["uploads"]] {
+        let answered = run(read);
+        assert!(answered.status.success(), "{read:?}: {}", stderr_text(&answered));
+    }
     let kept = fs::read_to_string(&session).unwrap();
     let out = run(&["logout"]);
     assert!(out.status.success(), "{}", stderr_text(&out));

@@ -52,10 +52,14 @@ impl SignedInWorld {
 
     /// Begins a sign-in: the cookie of it and the parameters that the provider gets.
     fn begin(&self, query: &str) -> (String, BTreeMap<String, String>) {
-        let answer = self.get(&format!("/login/provider?n=0{query}"), "");
+        self.begin_at(&self.issuer, &format!("n=0{query}"))
+    }
+
+    fn begin_at(&self, issuer: &Issuer, query: &str) -> (String, BTreeMap<String, String>) {
+        let answer = self.get(&format!("/login/provider?{query}"), "");
         assert_eq!(answer.status, 303, "{}", answer.text());
         let (address, parameters) = answer.header("location").unwrap().split_once('?').unwrap();
-        assert_eq!(address, format!("{}/authorize", self.issuer.url));
+        assert_eq!(address, format!("{}/authorize", issuer.url));
         let pairs = parameters.split('&').filter_map(|pair| pair.split_once('='));
         let pairs = pairs
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -65,12 +69,16 @@ impl SignedInWorld {
 
     /// The address to which the provider sends the browser back, without the host.
     fn at_provider(&self, parameters: &BTreeMap<String, String>) -> String {
+        self.at(&self.issuer, parameters)
+    }
+
+    fn at(&self, issuer: &Issuer, parameters: &BTreeMap<String, String>) -> String {
         let query: Vec<_> = parameters
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let answer =
-            Client::new(self.issuer.url.clone()).get_with(&format!("/authorize?{}", query.join("&")), &[]);
+            Client::new(issuer.url.clone()).get_with(&format!("/authorize?{}", query.join("&")), &[]);
         let page = answer.text();
         let address = match answer.header("location") {
             Some(address) => address.to_owned(),
@@ -304,15 +312,7 @@ fn a_sign_in_that_this_browser_did_not_begin_is_refused() {
         assert!(answer.header("set-cookie").is_none());
     }
     // A code of another sign-in: its verifier is of this one, and so is the nonce of its token.
-    let code = back
-        .split("code=")
-        .nth(1)
-        .unwrap()
-        .split('&')
-        .next()
-        .unwrap()
-        .to_owned();
-    let stolen = format!("/login/callback?code={code}&state={}", others["state"]);
+    let stolen = back.replace(&parameters["state"], &others["state"]);
     assert_eq!(world.get(&stolen, &other).status, 502);
     // The attempt used the code up.
     assert_eq!(world.get(&back, &cookie).status, 502);
@@ -337,6 +337,46 @@ fn a_sign_in_that_this_browser_did_not_begin_is_refused() {
             .text()
             .contains("0;url=/\"")
     );
+}
+
+#[test]
+fn a_code_of_another_provider_is_not_redeemed() {
+    let other = Issuer::new();
+    other.behave(Behaviour::Nameless);
+    let second = format!(
+        "{ALL}[[provider]]\nname = \"Other\"\nissuer = \"{}\"\nclient_id = \"assay\"\n{ALL}",
+        other.url
+    );
+    let world = SignedInWorld::new(&second);
+    for issuer in [&world.issuer, &other] {
+        issuer.sign_in(Some(person()));
+    }
+    let asked_for_token = |issuer: &Issuer| issuer.requests().contains(&"/token".to_owned());
+    // The browser was led to the other provider. One with a name always names itself.
+    let (cookie, parameters) = world.begin("");
+    let (named, name) = (
+        world.at_provider(&parameters),
+        format!("&iss={}", world.issuer.url),
+    );
+    let nameless = world.at(&other, &parameters);
+    assert_eq!(named.replace(&name, "").len(), nameless.len());
+    for back in [
+        nameless.clone(),
+        format!("{nameless}&iss={}", other.url),
+        format!("{nameless}&iss="),
+        format!("{named}/"),
+    ] {
+        assert_eq!(world.get(&back, &cookie).status, 502, "{back}");
+    }
+    assert!(world.server.log().contains("came back from another provider"));
+    assert!(!asked_for_token(&world.issuer) && !asked_for_token(&other));
+    assert_eq!(world.get(&named, &cookie).status, 200);
+    // One without a name need not be named.
+    let (cookie, parameters) = world.begin_at(&other, "n=1");
+    let back = world.at(&other, &parameters);
+    assert_eq!(world.get(&format!("{back}{name}"), &cookie).status, 502);
+    assert!(!asked_for_token(&other));
+    assert_eq!(world.get(&back, &cookie).status, 200);
 }
 
 #[test]

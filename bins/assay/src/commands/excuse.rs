@@ -58,7 +58,7 @@ Examples:
   assay excuse propose --run 01980000-0000-7000-8000-000000000000
   assay excuse propose --run ID --ticket WEB-7 >> .assay/excused.toml")]
 struct ProposeArgs {
-    /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
+    /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY or `assay login`
     #[arg(long, value_name = "ID")]
     run: RunId,
     /// The days from today to the last one of each entry

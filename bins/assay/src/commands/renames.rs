@@ -80,7 +80,7 @@ struct SuggestArgs {
     /// How many days of commits git searches
     #[arg(long, value_name = "N", default_value_t = 14, conflicts_with = "run")]
     days: u32,
-    /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
+    /// A stored run: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY or `assay login`
     #[arg(long, value_name = "ID", conflicts_with = "paths")]
     run: Option<RunId>,
     /// The checkout of the tested sources; without it the repository of the current folder

@@ -60,7 +60,7 @@ impl Release {
 #[derive(Debug, Args)]
 #[command(next_help_heading = STORED)]
 pub(crate) struct StoredRunFlags {
-    /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
+    /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY or `assay login`
     #[arg(long, value_name = "ID", conflicts_with_all = ["paths", "history"])]
     pub(crate) run: Option<RunId>,
     /// Say whether a release may be cut from this branch, by what fails there and not on the stable branch; needs

@@ -1,18 +1,15 @@
 //! Finds reports in an archive of a stranger. Nothing is written to disk, so names are only labels, and links lead nowhere.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek as _, SeekFrom},
-};
+use std::{fs::File, io::Read};
 
 use anyhow::{Context as _, ensure};
 use assay_reports::SourceFile;
-use zip::ZipArchive;
+use zip::{ZipReadOptions, read::Config, unstable::read::ZipIterable};
 
 use crate::sources::files;
 
-/// The most entries of an archive. The library holds its directory in memory.
-const MOST_ENTRIES: u64 = 100_000;
+/// The most entries of an archive.
+const MOST_ENTRIES: usize = 100_000;
 /// The most bytes of all reports of an archive. A server accepts as many in an upload.
 pub const MOST_BYTES: u64 = 256 << 20;
 /// The number of bytes by which a file is recognised.
@@ -23,8 +20,6 @@ const MOST_BYTES_OF_OTHERS: u64 = 2 << 30;
 const MOST_RATIO: u64 = 250;
 /// Smaller files may have any ratio.
 const SMALL: u64 = 8 << 20;
-/// The longest comment behind the directory of an archive, and the records around it.
-const LONGEST_TAIL: u64 = 0xffff + 22 + 20;
 const NO_ZIP: &str = "it is no readable zip";
 
 /// Why an archive with more than [`MOST_BYTES`] of reports is not read.
@@ -43,7 +38,7 @@ pub struct Unpacked {
 /// reports is used.
 pub fn reports(mut file: File, name: &str, is_archive: bool) -> anyhow::Result<Unpacked> {
     if is_archive {
-        return unpack_within(file, MOST_BYTES);
+        return unpack_within(&file, MOST_BYTES);
     }
     let mut unpacked = Unpacked::default();
     let size = file.metadata()?.len();
@@ -53,14 +48,16 @@ pub fn reports(mut file: File, name: &str, is_archive: bool) -> anyhow::Result<U
 }
 
 /// Reads at most this many bytes of reports in a zip.
-fn unpack_within(mut file: File, most_bytes: u64) -> anyhow::Result<Unpacked> {
-    let count = entries(&mut file)?;
-    ensure!(count <= MOST_ENTRIES, "it has more than {MOST_ENTRIES} files");
-    let mut archive = ZipArchive::new(file).context(NO_ZIP)?;
+fn unpack_within(file: &File, most_bytes: u64) -> anyhow::Result<Unpacked> {
+    let mut archive = ZipIterable::try_new(file, Config::default()).context(NO_ZIP)?;
+    ensure!(
+        archive.len() <= MOST_ENTRIES,
+        "it has more than {MOST_ENTRIES} files"
+    );
     let mut unpacked = Unpacked::default();
     let (mut left, mut left_of_others) = (most_bytes, MOST_BYTES_OF_OTHERS);
-    for index in 0..archive.len() {
-        let entry = archive.by_index_raw(index).context(NO_ZIP)?;
+    for entry in archive.files().context(NO_ZIP)? {
+        let entry = entry.context(NO_ZIP)?;
         if entry.is_dir() {
             continue;
         }
@@ -71,11 +68,13 @@ fn unpack_within(mut file: File, most_bytes: u64) -> anyhow::Result<Unpacked> {
             continue;
         };
         let (name, packed) = (name.to_string_lossy().replace('\\', "/"), entry.compressed_size());
-        drop(entry);
         if !files::may_be_report(&name) {
             continue;
         }
-        let mut entry = archive.by_index(index).context(NO_ZIP)?;
+        let mut content = file;
+        let mut entry = entry
+            .with_reader(&mut content, ZipReadOptions::default())
+            .context(NO_ZIP)?;
         let (beginning, report) = read_report(&mut entry, &name, packed, left)?;
         match report {
             Some(report) => {
@@ -136,42 +135,6 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// The number of entries that the end of a zip names. A comment must end with the file, so that the library reads the same
-/// directory.
-fn entries(file: &mut File) -> anyhow::Result<u64> {
-    let size = file.seek(SeekFrom::End(0))?;
-    let tail = bytes_at(file, size.saturating_sub(LONGEST_TAIL), LONGEST_TAIL)?;
-    let is_end = |at: &usize| {
-        let comment = number(&tail, at + 20, 2);
-        tail.get(*at..).is_some_and(|end| end.starts_with(b"PK\x05\x06"))
-            && comment == Some(length(&tail).saturating_sub(length(tail.get(..at + 22).unwrap_or_default())))
-    };
-    let end = (0..tail.len()).rev().find(is_end).context(NO_ZIP)?;
-    let locator = end.saturating_sub(20);
-    if tail
-        .get(locator..end)
-        .is_some_and(|at| at.starts_with(b"PK\x06\x07"))
-    {
-        let record = number(&tail, locator + 8, 8).context(NO_ZIP)?;
-        return number(&bytes_at(file, record, 56)?, 32, 8).context(NO_ZIP);
-    }
-    number(&tail, end + 10, 2).context(NO_ZIP)
-}
-
-fn bytes_at(file: &mut File, at: u64, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(at))?;
-    file.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// A little-endian number of `length` bytes.
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at.checked_add(length)?)?;
-    let digits = bytes.iter().rev();
-    Some(digits.fold(0, |number, byte| (number << 8) | u64::from(*byte)))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -186,7 +149,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let mut writer = ZipWriter::new(file);
         write(&mut writer, SimpleFileOptions::default());
-        unpack_within(writer.finish().unwrap(), MOST_BYTES)
+        unpack_within(&writer.finish().unwrap(), MOST_BYTES)
     }
 
     fn add(writer: &mut ZipWriter<File>, name: &str, options: SimpleFileOptions, content: &[u8]) {
@@ -245,22 +208,20 @@ mod tests {
         for name in ["a.xml", "b.xml"] {
             add(&mut writer, name, SimpleFileOptions::default(), REPORT.as_bytes());
         }
-        let total = unpack_within(writer.finish().unwrap(), 60);
+        let total = unpack_within(&writer.finish().unwrap(), 60);
         assert_fails(total, TOO_LARGE);
 
-        // The end of an archive in zip64 that claims four billion entries.
+        let many = zipped(|writer, options| {
+            for index in 0..=MOST_ENTRIES {
+                writer.start_file(index.to_string(), options).unwrap();
+            }
+        });
+        assert_fails(many, "it has more than 100000 files");
+        // The end of an archive that claims 65,535 entries.
         let mut file = tempfile::tempfile().unwrap();
-        let mut record = b"PK\x06\x06".to_vec();
-        record.resize(56, 0);
-        record[32..40].copy_from_slice(&(1_u64 << 32).to_le_bytes());
-        let mut end = b"PK\x06\x07".to_vec();
-        end.resize(20, 0);
-        end.extend(b"PK\x05\x06");
-        end.resize(20 + 10, 0);
-        end.extend([0xff; 2]);
-        end.resize(20 + 22, 0);
-        file.write_all(&[record, end].concat()).unwrap();
-        assert_fails(unpack_within(file, MOST_BYTES), "it has more than 100000 files");
-        assert_fails(unpack_within(tempfile::tempfile().unwrap(), MOST_BYTES), NO_ZIP);
+        file.write_all(&[&b"PK\x05\x06\0\0\0\0"[..], &[0xff; 4], &[0; 10]].concat())
+            .unwrap();
+        assert_fails(unpack_within(&file, MOST_BYTES), NO_ZIP);
+        assert_fails(unpack_within(&tempfile::tempfile().unwrap(), MOST_BYTES), NO_ZIP);
     }
 }

@@ -2,7 +2,10 @@
 
 use serde::Deserialize;
 
-use super::{PastFile, PastReport, PastRun, Places, Service, list, values};
+use super::{
+    PastFile, PastReport, PastRun, Service,
+    service::{Places, list, values},
+};
 
 /// Buildkite.
 pub(super) static BUILDKITE: Service = Service {
@@ -25,7 +28,7 @@ pub(super) static BUILDKITE: Service = Service {
     },
     reports: |project, run| {
         let path = format!("{}/builds/{}/artifacts?per_page=100", project.base, run.id);
-        let artifacts: Vec<Artifact> = project.requests.all(&path, "")?;
+        let artifacts: Vec<Artifact> = project.all(&path, "")?;
         let report = |job| {
             let mut report: PastReport = run.report(job, None);
             let is_own = |artifact: &&Artifact| job.get("id") == Some(&artifact.job_id);

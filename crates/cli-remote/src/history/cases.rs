@@ -1,8 +1,12 @@
 //! Test results that a CI service itself keeps, as JUnit XML.
 
+use assay_reports::SourceFile;
 use serde_json::Value;
 
-use super::{HostError, Requests, list, text};
+use super::{
+    HostError, Project,
+    service::{list, text},
+};
 
 /// The attributes of a result, each with its names at the services.
 const ATTRIBUTES: [(&str, &[&str]); 4] = [
@@ -35,9 +39,9 @@ pub struct Cases {
 
 impl Cases {
     /// The report of the service. None if it has no results.
-    pub fn report(&self, requests: &Requests) -> Result<Option<Vec<u8>>, HostError> {
+    pub fn report(&self, project: &Project) -> Result<Option<SourceFile>, HostError> {
         let mut suites = String::new();
-        let listed = requests.each(&self.path, self.suites, |suite| {
+        let listed = project.each(&self.path, self.suites, |suite| {
             if self.cases.is_empty() {
                 suites += &format!("<testsuite>{}</testsuite>", case(suite));
             } else if self.of_job.is_none() || self.of_job == text(suite, "/name") {
@@ -53,8 +57,12 @@ impl Cases {
             Err(error) if !error.is_gone() => return Err(error),
             Err(_) | Ok(()) => {}
         }
-        let report = format!("<testsuites>{suites}</testsuites>").into_bytes();
-        Ok(Some(report).filter(|_| suites.contains("<testcase")))
+        let report = suites.contains("<testcase").then(|| SourceFile {
+            name: "results-of-ci.xml".to_owned(),
+            bytes: format!("<testsuites>{suites}</testsuites>").into_bytes(),
+            modified: None,
+        });
+        Ok(report)
     }
 }
 

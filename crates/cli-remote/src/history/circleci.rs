@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, text, values};
+use super::{
+    Cases, HostError, PastFile, PastReport, PastRun, Project, Service,
+    service::{Places, text, values},
+};
 
 /// CircleCI.
 pub(super) static CIRCLECI: Service = Service {
@@ -39,12 +42,12 @@ const OF_JOB: &Places = &[
 ];
 
 fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
-    let Project { requests, base, .. } = project;
+    let base = &project.base;
     let mut reports = Vec::new();
-    let mut workflows: Vec<Value> = requests.all(&format!("/pipeline/{}/workflow", run.id), "/items")?;
+    let mut workflows: Vec<Value> = project.all(&format!("/pipeline/{}/workflow", run.id), "/items")?;
     workflows.retain(|of| project.workflow.is_none() || project.workflow == text(of, "/name"));
     for workflow in workflows.iter().filter_map(|workflow| text(workflow, "/id")) {
-        for job in requests.all::<Value>(&format!("/workflow/{workflow}/job"), "/items")? {
+        for job in project.all::<Value>(&format!("/workflow/{workflow}/job"), "/items")? {
             let mut job = values(&job, OF_JOB);
             // An approval has no number.
             let Some(number) = job.get("id").cloned() else {
@@ -53,7 +56,7 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
             let page = format!("https://app.circleci.com/jobs/{}/{number}", project.name);
             job.insert("CIRCLE_WORKFLOW_ID", workflow.clone());
             job.insert("CIRCLE_BUILD_URL", page);
-            let artifacts: Vec<Value> = requests.all(&format!("{base}/{number}/artifacts"), "/items")?;
+            let artifacts: Vec<Value> = project.all(&format!("{base}/{number}/artifacts"), "/items")?;
             let file = |artifact| {
                 Some(PastFile {
                     name: text(artifact, "/path")?,

@@ -4,7 +4,10 @@ use assay_domain::timestamp::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{HostError, PastFile, PastReport, PastRun, Places, Project, Service, Values, text};
+use super::{
+    HostError, PastFile, PastReport, PastRun, Project, Service,
+    service::{Places, text},
+};
 
 /// GitHub Actions.
 pub(super) static GITHUB: Service = Service {
@@ -64,10 +67,8 @@ fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastR
     let (mut runs, mut windows) = (Vec::new(), vec![(since, now)]);
     while let Some((from, to)) = windows.pop() {
         let path = format!("/actions{workflow}/runs?per_page=100&created={from}..{to}&status=completed");
-        let (answer, length) = (
-            project.requests.get(&format!("{}{path}", project.base))?,
-            to.since_ms(from),
-        );
+        let answer = project.get(&format!("{}{path}", project.base))?;
+        let length = to.since_ms(from);
         let count = answer.get("total_count").and_then(Value::as_u64);
         match count.ok_or_else(|| HostError::Unusable("the list of runs has no total_count".to_owned()))? {
             0 => {}
@@ -85,15 +86,12 @@ fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastR
 
 fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
     let path = format!("{}/actions/runs/{}", project.base, run.id);
-    let artifacts: Vec<Artifact> = project
-        .requests
-        .all(&format!("{path}/artifacts?per_page=100"), "/artifacts")?;
+    let all = |list: &str| format!("{path}/{list}per_page=100");
+    let artifacts: Vec<Artifact> = project.all(&all("artifacts?"), "/artifacts")?;
     if artifacts.is_empty() {
         return Ok(Vec::new());
     }
-    let jobs: Vec<Value> = project
-        .requests
-        .all(&format!("{path}/jobs?filter=all&per_page=100"), "/jobs")?;
+    let jobs: Vec<Value> = project.all(&all("jobs?filter=all&"), "/jobs")?;
     // One that never ran has no times.
     let jobs: Vec<Job> = jobs.iter().filter_map(|job| Job::deserialize(job).ok()).collect();
     let merge_base = merge_base(project, run)?;
@@ -104,14 +102,12 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
 /// The commit at which the head of a pull request left its base. A run of the event `pull_request` tested a merge with the
 /// base's newest commit, which the service does not name.
 fn merge_base(project: &Project, run: &PastRun) -> Result<Option<String>, HostError> {
-    if run.value("event").as_deref() == Some("pull_request") {
-        return Ok(None);
-    }
-    let (Some(base), Some(head)) = (run.value("base"), run.value("GITHUB_SHA")) else {
+    let is_merge = run.value("event").as_deref() == Some("pull_request");
+    let (false, Some(base), Some(head)) = (is_merge, run.value("base"), run.value("GITHUB_SHA")) else {
         return Ok(None);
     };
     let path = format!("{}/compare/{base}...{head}?per_page=1", project.base);
-    let answer = project.requests.find(&path)?;
+    let answer = project.find(&path)?;
     // Once a branch is merged, its head itself is the answer.
     Ok(text(&answer, "/merge_base_commit/sha").filter(|sha| *sha != head))
 }
@@ -177,13 +173,17 @@ fn report(run: &PastRun, jobs: &[Job], artifact: Artifact, merge_base: Option<St
         ..artifact.file
     };
     let key = job.map_or(file.name.as_str(), |job| job.key().0);
-    let mut values = Values::from([("id", artifact.id.to_string()), ("GITHUB_JOB", key.to_owned())]);
-    values.extend(
-        job.or(latest)
-            .map(|job| ("GITHUB_RUN_ATTEMPT", job.run_attempt.to_string())),
-    );
-    values.extend(job.and_then(|job| Some(("RUNNER_NAME", job.runner_name.clone()?))));
-    values.extend(job.map(|job| ("start", job.started_at.to_string())));
+    let attempt = job.or(latest).map(|job| job.run_attempt.to_string());
+    let values = [
+        ("id", Some(artifact.id.to_string())),
+        ("GITHUB_JOB", Some(key.to_owned())),
+        ("GITHUB_RUN_ATTEMPT", attempt),
+        ("RUNNER_NAME", job.and_then(|job| job.runner_name.clone())),
+        ("start", job.map(|job| job.started_at.to_string())),
+    ];
+    let values = values
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
     let repository = run.value("repository").unwrap_or_default();
     let folder = repository.rsplit('/').next().unwrap_or_default();
     let root = |(work, slash)| format!("{work}{slash}{folder}{slash}{folder}");
@@ -200,7 +200,7 @@ fn report(run: &PastRun, jobs: &[Job], artifact: Artifact, merge_base: Option<St
     let mut report = PastReport {
         roots: CHECKOUTS.map(root).to_vec(),
         files: vec![file],
-        ..run.report(&values, Some(&event))
+        ..run.report(&values.collect(), Some(&event))
     };
     let context = &mut report.ci.context;
     context.run_url = run.value("url");

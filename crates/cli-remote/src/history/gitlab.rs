@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, Values, list, text, values,
+    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    service::{Places, list, text, values},
 };
 
 /// GitLab.
@@ -58,7 +59,7 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
         "{}/pipelines/{}/jobs?include_retried=true&per_page=100",
         project.base, run.id
     );
-    let mut jobs: Vec<Value> = project.requests.all(&path, "")?;
+    let mut jobs: Vec<Value> = project.all(&path, "")?;
     jobs.retain(|job| has(job, "archive") || has(job, "junit"));
     // `refs/merge-requests/12/head`, `…/merge` or `…/train`
     let reference = run.value("ref").unwrap_or_default();
@@ -82,14 +83,12 @@ fn has(job: &Value, kind: &str) -> bool {
 
 fn merge_request(project: &Project, number: &str) -> Result<Values, HostError> {
     let path = format!("{}/merge_requests/{number}", project.base);
-    let mut found = values(&project.requests.find(&path)?, OF_MERGE_REQUEST);
+    let mut found = values(&project.find(&path)?, OF_MERGE_REQUEST);
     found.insert("CI_MERGE_REQUEST_IID", number.to_owned());
     found.insert("CI_MERGE_REQUEST_PROJECT_PATH", project.name.clone());
-    if let Some(source) = found
-        .get("source")
-        .filter(|source| Some(*source) != found.get("target"))
-    {
-        let fork = project.requests.find(&format!("/projects/{source}"))?;
+    let source = found.get("source");
+    if let Some(source) = source.filter(|_| source != found.get("target")) {
+        let fork = project.find(&format!("/projects/{source}"))?;
         let fork = text(&fork, "/path_with_namespace").unwrap_or_else(|| "fork".to_owned());
         found.insert("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", fork);
     }
@@ -106,10 +105,8 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
     let place = name.rsplit(' ').next().and_then(|place| place.split_once('/'));
     if let Some((index, total)) = place.filter(|(a, b)| a.parse::<u32>().is_ok() && b.parse::<u32>().is_ok())
     {
-        of_job.extend([
-            ("CI_NODE_INDEX", index.to_owned()),
-            ("CI_NODE_TOTAL", total.to_owned()),
-        ]);
+        of_job.insert("CI_NODE_INDEX", index.to_owned());
+        of_job.insert("CI_NODE_TOTAL", total.to_owned());
     }
     of_job.extend(request.clone());
     let archive = PastFile {
@@ -128,11 +125,8 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
     };
     let mut report = PastReport {
         roots: vec![format!("/builds/{}", project.name)],
-        files: Some(archive)
-            .filter(|_| has(job, "archive"))
-            .into_iter()
-            .collect(),
-        cases: Some(cases).filter(|_| has(job, "junit")),
+        files: Vec::from_iter(has(job, "archive").then_some(archive)),
+        cases: has(job, "junit").then_some(cases),
         ..run.report(&of_job, None)
     };
     let is_head = request.get("head") == run.values.get("CI_COMMIT_SHA");

@@ -5,7 +5,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Places, Project, Service, Values, list, text, values,
+    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    service::{Places, list, text, values},
 };
 
 /// Jenkins. The name of a project is the address of its page.
@@ -24,15 +25,13 @@ pub(super) static JENKINS: Service = Service {
     runs,
     reports: |_, run| {
         let path = run.value("path").unwrap_or_default();
-        let file = |artifact: &Values| PastFile {
-            name: artifact.get("path").cloned().unwrap_or_default(),
-            url: format!(
-                "{path}/artifact/{}",
-                artifact
-                    .get("path")
-                    .map_or(String::new(), |name| encoded(name).replace("%2F", "/"))
-            ),
-            ..PastFile::default()
+        let file = |artifact: &Values| {
+            let name = artifact.get("path").cloned().unwrap_or_default();
+            PastFile {
+                url: format!("{path}/artifact/{}", encoded(&name).replace("%2F", "/")),
+                name,
+                ..PastFile::default()
+            }
         };
         Ok(vec![PastReport {
             id: run.id.clone(),
@@ -70,23 +69,17 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
                 "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
                  actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
             ));
-            let answer = project.requests.get(&format!("{path}/api/json?tree={tree}"))?;
+            let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
             let name = text(&answer, "/fullName")
                 .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
             let builds: Vec<_> = list(&answer, "/allBuilds").collect();
-            let found = builds.iter().map_while(|build| {
-                let run = run(&path, &name, branch.as_deref(), build)?;
-                (run.started_at >= since).then_some((run, build))
-            });
+            let is_finished = |build: &&&Value| build.get("building") != Some(&Value::Bool(true));
+            let finished = builds.iter().filter(is_finished);
+            let found = finished.filter_map(|build| run(&path, &name, branch.as_deref(), build));
             let found: Vec<_> = found.collect();
-            let is_last = builds.len() < PER_PAGE || found.len() < builds.len();
-            let is_finished = |build: &Value| build.get("building") != Some(&Value::Bool(true));
-            runs.extend(
-                found
-                    .into_iter()
-                    .filter(|(_, build)| is_finished(build))
-                    .map(|(run, _)| run),
-            );
+            // The newest build is the first.
+            let is_last = builds.len() < PER_PAGE || found.last().is_none_or(|run| run.started_at < since);
+            runs.extend(found.into_iter().filter(|run| run.started_at >= since));
             if page == 0 && depth < DEEPEST {
                 let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
                 jobs.extend(

@@ -2,7 +2,7 @@
 
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, PreparedReport};
-use assay_reports::{Clocks, Options, SourceFile};
+use assay_reports::{Clocks, Options, PartialReport, ReadError, SourceFile};
 
 use super::PastReport;
 
@@ -21,7 +21,7 @@ pub struct JobReport {
     /// What a server would store.
     pub prepared: PreparedReport,
     /// Why other files could not be read.
-    pub unread: Vec<String>,
+    pub unread: Vec<ReadError>,
 }
 
 /// Reads the reports of a job. A broken file among them is left out. None if they have neither a test nor an error.
@@ -42,21 +42,8 @@ pub fn read(
         },
         ..Options::default()
     };
-    let mut unread = Vec::new();
-    let report = match assay_reports::read(&files, &options) {
-        Ok(report) => report,
-        Err(error) => {
-            files.retain(|file| {
-                let alone = assay_reports::read(std::slice::from_ref(file), &options);
-                unread.extend(alone.as_ref().err().map(ToString::to_string));
-                alone.is_ok()
-            });
-            if files.is_empty() {
-                return Err(error.into());
-            }
-            assay_reports::read(&files, &options)?
-        }
-    };
+    let PartialReport { report, unread } = assay_reports::read_readable(&files, &options)?;
+    files.retain(|file| unread.iter().all(|error| error.file() != file.name));
     if report.tests.is_empty() && report.errors.is_empty() {
         return Ok(None);
     }

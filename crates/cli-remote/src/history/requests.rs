@@ -11,7 +11,7 @@ use std::{
 
 use assay_cli_terminal::{
     progress::{Progress, Work},
-    retry::Backoff,
+    retry::{Backoff, Transient, until_expired},
 };
 use assay_domain::timestamp::Timestamp;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -19,10 +19,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::{
     Agent, Body,
-    http::{HeaderMap, Response, header},
+    http::{HeaderMap, Response, StatusCode, header},
 };
 
-use super::{Service, list, text};
+use super::{
+    Service,
+    service::{list, text},
+};
 use crate::server::{
     address::Address,
     http::{self, Answer, NoAnswer},
@@ -46,30 +49,49 @@ const EPOCH: i64 = 1_000_000_000;
 pub enum HostError {
     /// It does not answer.
     #[error("{0}; see whether this machine reaches it, or name your own host with --host-url")]
-    NoAnswer(NoAnswer),
-    /// It refuses the request with this status, for a reason, and what to do about a wrong or weak token.
-    #[error("the CI service answered {0}: {1}{2}")]
-    Refused(u16, String, String),
-    /// An answer or a file cannot be used.
+    NoAnswer(#[from] NoAnswer),
+    /// It refuses the request with this status, for a reason, and names the pause before the next one.
+    #[error("the CI service answered {0}: {1}")]
+    Refused(StatusCode, String, Option<Duration>),
+    /// A file does not arrive whole.
+    #[error("it cannot be downloaded: {0}")]
+    Download(#[from] io::Error),
+    /// An answer cannot be used.
     #[error("{0}")]
     Unusable(String),
 }
 
 impl HostError {
     /// Whether there is no such resource, or no longer.
-    pub const fn is_gone(&self) -> bool {
-        matches!(self, Self::Refused(404 | 410, ..))
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused(status, ..) if matches!(status.as_u16(), 404 | 410))
     }
 
     /// Whether only this file or run is concerned.
-    pub const fn is_of_one_file(&self) -> bool {
-        !matches!(self, Self::NoAnswer(_) | Self::Refused(401 | 403 | 404, ..))
+    pub fn is_of_one_file(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) => false,
+            Self::Refused(status, ..) => !matches!(status.as_u16(), 401 | 403 | 404),
+            Self::Download(_) | Self::Unusable(_) => true,
+        }
     }
 }
 
-impl From<io::Error> for HostError {
-    fn from(error: io::Error) -> Self {
-        Self::Unusable(format!("it cannot be downloaded: {error}"))
+impl Transient for HostError {
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::NoAnswer(problem) => problem.is_transient(),
+            Self::Refused(status, ..) => http::is_transient(*status),
+            Self::Download(problem) => problem.kind() != io::ErrorKind::StorageFull,
+            Self::Unusable(_) => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(.., pause) => *pause,
+            Self::NoAnswer(_) | Self::Download(_) | Self::Unusable(_) => None,
+        }
     }
 }
 
@@ -84,48 +106,47 @@ pub struct Retries {
     pub within: Duration,
 }
 
-/// A client of one service. Only addresses of the service itself get the token.
-pub struct Requests {
+/// A project of a CI service, and the client of it. Only addresses of the service itself get the token.
+pub struct Project {
+    pub(super) service: &'static Service,
+    pub(super) name: String,
+    /// Its path.
+    pub(super) base: String,
+    /// The only workflow that is read.
+    pub(super) workflow: Option<String>,
     agent: Agent,
-    /// For a storage that is encrypted.
-    encrypted: Option<Agent>,
     address: Address,
     /// The header with the token.
     token: Option<(&'static str, String)>,
-    /// What to do about a missing or wrong token.
-    advice: String,
     retries: Retries,
     count: Cell<u64>,
     /// The end of the pause that the last answer asked for.
     not_before: Cell<Option<Instant>>,
 }
 
-impl Requests {
-    /// Creates a client of a service at an address. With Basic authentication, the token is `USER:TOKEN`.
+impl Project {
+    /// The project of this name at the address of a service. With Basic authentication, the token is `USER:TOKEN`.
     pub fn new(
-        service: &Service,
+        service: &'static Service,
+        name: &str,
+        workflow: Option<String>,
         address: Address,
         token: Option<String>,
         retries: Retries,
     ) -> anyhow::Result<Self> {
-        let agent = http::agent(&address)?;
-        // The service itself may be reached without encryption, as Jenkins within a network.
-        let storage = Address::parse("the storage", "https://storage.invalid", false)?;
-        let (name, word) = service.header;
-        let header = |token: String| match word {
-            "Basic " => (name, format!("{word}{}", STANDARD.encode(token))),
-            _ => (name, format!("{word}{token}")),
-        };
-        let (form, variable) = (service.form, service.tokens.join(" or "));
+        let (header, word) = service.header;
+        let token = token.map(|token| match word {
+            "Basic " => (header, format!("{word}{}", STANDARD.encode(token))),
+            _ => (header, format!("{word}{token}")),
+        });
         Ok(Self {
-            encrypted: match address.is_encrypted {
-                true => Some(agent.clone()),
-                false => http::agent(&storage).ok(),
-            },
-            agent,
+            service,
+            name: name.to_owned(),
+            base: (service.base)(name),
+            workflow,
+            agent: http::agent(&address)?,
             address,
-            token: token.map(header),
-            advice: format!("; see whether {form} is right and {variable} {}", service.scope),
+            token,
             retries,
             count: Cell::new(0),
             not_before: Cell::new(None),
@@ -167,8 +188,9 @@ impl Requests {
             let token = text(&answer, "/next_page_token");
             next = link.or_else(|| Some(format!("{path}?page-token={}", token?)));
             if !read.insert(page) {
-                let again = "the CI service's list does not end: it names a page again";
-                return Err(HostError::Unusable(again.to_owned()));
+                return Err(unusable(
+                    "the CI service's list does not end: it names a page again",
+                ));
             }
         }
         Ok(())
@@ -182,54 +204,50 @@ impl Requests {
             true
         })?;
         let all: Result<_, serde_json::Error> = all.into_iter().collect();
-        all.map_err(|error| HostError::Unusable(format!("the list {path} is not as documented: {error}")))
+        all.map_err(|error| unusable(&format!("the list {path} is not as documented: {error}")))
     }
 
     /// Gets JSON, and the path of the next page.
     fn page(&self, path: &str) -> Result<(Value, Option<String>), HostError> {
         let url = format!("{}{path}", self.address.base());
-        let answer = self.follow(&url, |target| self.own_path(target).is_some())?;
-        let next = next_page(answer.headers()).map(|url| match self.own_path(&url) {
-            Some(path) => Ok(path.to_owned()),
-            None => Err(HostError::Unusable(format!(
-                "the next page is at {url}, which is not followed"
-            ))),
-        });
-        let answer = Answer::read(&self.address, Ok(answer)).map_err(HostError::NoAnswer)?;
-        let no_json = "the CI service's answer is no JSON; see whether --host-url names its API";
-        let json = answer
-            .json
-            .ok_or_else(|| HostError::Unusable(no_json.to_owned()))?;
-        Ok((json, next.transpose()?))
+        self.until_expired(|| {
+            let answer = self.follow(&url, |target| self.own_path(target).is_some())?;
+            let next = next_page(answer.headers()).map(|url| match self.own_path(&url) {
+                Some(path) => Ok(path.to_owned()),
+                None => Err(unusable(&format!(
+                    "the next page is at {url}, which is not followed"
+                ))),
+            });
+            let json = Answer::read(&self.address, Ok(answer))?.json;
+            let no_json = "the CI service's answer is no JSON; see whether --host-url names its API";
+            Ok((json.ok_or_else(|| unusable(no_json))?, next.transpose()?))
+        })
     }
 
     /// Downloads a file, from a path of the service or another address. Returns it, to be read from its start, and its
-    /// size.
-    pub fn download(&self, url: &str) -> Result<(File, u64), HostError> {
-        let base = if url.starts_with('/') {
-            self.address.base()
-        } else {
-            ""
-        };
-        let mut backoff = Backoff::new(self.retries.within);
-        let (mut file, bytes) = loop {
-            let mut answer = self.follow(&format!("{base}{url}"), |_| true)?;
+    /// size. None if it is deleted.
+    pub fn download(&self, url: &str) -> Result<Option<(File, u64)>, HostError> {
+        let is_path = url.starts_with('/');
+        let url = format!("{}{url}", if is_path { self.address.base() } else { "" });
+        self.until_expired(|| {
+            let mut answer = match self.follow(&url, |_| true) {
+                Err(error) if error.is_gone() => return Ok(None),
+                answer => answer?,
+            };
             let mut file = tempfile::tempfile()?;
             let mut body = answer.body_mut().as_reader().take(LARGEST_FILE + 1);
-            match (io::copy(&mut body, &mut file), backoff.pause(None)) {
-                (Ok(bytes), _) => break (file, bytes),
-                // The connection broke, so the rest of the file did not come.
-                (Err(error), Some(pause)) if error.kind() != io::ErrorKind::StorageFull => {
-                    self.pause(&error.to_string(), pause);
-                }
-                (Err(error), _) => return Err(error.into()),
+            let bytes = io::copy(&mut body, &mut file)?;
+            if bytes > LARGEST_FILE {
+                return Err(unusable(&format!("it exceeds {} MiB", LARGEST_FILE >> 20)));
             }
-        };
-        if bytes > LARGEST_FILE {
-            return Err(io::Error::other(format!("it exceeds {} MiB", LARGEST_FILE >> 20)).into());
-        }
-        file.rewind()?;
-        Ok((file, bytes))
+            file.rewind()?;
+            Ok(Some((file, bytes)))
+        })
+    }
+
+    fn until_expired<T>(&self, attempt: impl FnMut() -> Result<T, HostError>) -> Result<T, HostError> {
+        let mut backoff = Backoff::new(self.retries.within);
+        until_expired(self.retries.progress, &mut backoff, "the CI service", attempt)
     }
 
     /// Requests an address, and where it is redirected to if that may be followed.
@@ -246,11 +264,11 @@ impl Requests {
                 let moved = format!(
                     "the CI service moved it to {place}, which is not followed; name it as it is now"
                 );
-                return Err(HostError::Unusable(moved));
+                return Err(unusable(&moved));
             }
             answer = self.send(target)?;
         }
-        Err(HostError::Unusable("it is redirected too often".to_owned()))
+        Err(unusable("it is redirected too often"))
     }
 
     /// The path of an address of this service.
@@ -261,29 +279,21 @@ impl Requests {
 
     /// Calls an address, with the token if it is the service's.
     fn call(&self, url: &str) -> Result<Response<Body>, ureq::Error> {
-        let agent = match url.split_once("://") {
-            Some(("https", _)) => self.encrypted.as_ref(),
-            Some(("http", _)) => Some(&self.agent).filter(|_| !self.address.is_encrypted),
-            _ => None,
-        };
-        let agent = agent.ok_or_else(|| ureq::Error::BadUri("an address that is not followed".to_owned()))?;
         match self.token.as_ref().filter(|_| self.own_path(url).is_some()) {
-            Some((name, token)) => agent.get(url).header(*name, token).call(),
-            None => agent.get(url).call(),
+            Some((name, token)) => self.agent.get(url).header(*name, token).call(),
+            None => self.agent.get(url).call(),
         }
     }
 
-    /// Requests an address. Repeats that while the service limits the rate or fails.
+    /// Requests an address, once limits of the rate allow it. An encrypted service has an encrypted storage.
     fn send(&self, url: &str) -> Result<Response<Body>, HostError> {
-        let mut backoff = Backoff::new(self.retries.within);
+        let is_plain = url.starts_with("http://") && !self.address.is_encrypted;
+        if !(is_plain || url.starts_with("https://")) {
+            return Err(unusable("it is at an address that is not followed"));
+        }
         let mut pauses = 0..MOST_PAUSES;
         loop {
-            if let Some(until) = self.not_before.take() {
-                self.pause(
-                    "the CI service's limit of requests is reached",
-                    http::until(until),
-                );
-            }
+            self.wait();
             self.count.set(self.count.get() + 1);
             let answer = self.call(url);
             let headers = answer.as_ref().ok().map(Response::headers);
@@ -293,45 +303,43 @@ impl Requests {
                     self.not_before.set(asked.map(|pause| Instant::now() + pause));
                     return Ok(answer);
                 }
-                answer => Answer::read(&self.address, answer),
+                answer => Answer::read(&self.address, answer)?,
             };
-            let (error, pause) = match answer {
-                Err(problem) => {
-                    let pause = backoff.pause(None).filter(|_| problem.is_transient());
-                    (HostError::NoAnswer(problem), pause)
-                }
-                Ok(answer) => {
-                    let reason = ["message", "error"].iter().find_map(|name| answer.text(name));
-                    let reason = reason.unwrap_or_else(|| answer.beginning());
-                    let (status, is_transient) = (answer.status.as_u16(), http::is_transient(answer.status));
-                    let is_limit = asked.is_some() || reason.to_ascii_lowercase().contains("rate limit");
-                    let pause = match status {
-                        429 => pauses.next().map(|_| asked.unwrap_or(LIMIT_PAUSE)),
-                        403 if is_limit => pauses.next().map(|_| asked.unwrap_or(LIMIT_PAUSE)),
-                        _ => backoff.pause(asked).filter(|_| is_transient),
-                    };
-                    let advice = Some(&self.advice).filter(|_| matches!(status, 401 | 403 | 404));
-                    (
-                        HostError::Refused(status, reason, advice.cloned().unwrap_or_default()),
-                        pause,
-                    )
-                }
+            let reason = ["message", "error"].iter().find_map(|name| answer.text(name));
+            let mut reason = reason.unwrap_or_else(|| answer.beginning());
+            let is_limit = match answer.status.as_u16() {
+                403 => asked.is_some() || reason.to_ascii_lowercase().contains("rate limit"),
+                status => status == 429,
             };
-            match pause {
-                Some(pause) => self.pause(&error.to_string(), pause),
-                None => return Err(error),
+            if is_limit && pauses.next().is_some() {
+                let pause = asked.unwrap_or(LIMIT_PAUSE);
+                self.not_before.set(Some(Instant::now() + pause));
+                continue;
             }
+            if matches!(answer.status.as_u16(), 401 | 403 | 404) {
+                let (form, token) = (self.service.form, self.service.tokens.join(" or "));
+                reason += &format!("; see whether {form} is right and {token} {}", self.service.scope);
+            }
+            return Err(HostError::Refused(answer.status, reason, asked));
         }
     }
 
-    fn pause(&self, reason: &str, pause: Duration) {
+    /// Waits for the end of the pause that the last answer asked for.
+    fn wait(&self) {
+        let pause = self.not_before.take().map(http::until).unwrap_or_default();
         if !pause.is_zero() {
-            let progress = self.retries.progress;
-            progress.note(&format!("waiting {} s: {reason}", pause.as_secs().max(1)));
+            let (progress, seconds) = (self.retries.progress, pause.as_secs().max(1));
+            progress.note(&format!(
+                "waiting {seconds} s: the CI service's limit of requests is reached"
+            ));
             let _waiting = progress.begin(Work::Wait);
-            thread::sleep(pause.min(LONGEST_PAUSE));
+            thread::sleep(pause);
         }
     }
+}
+
+fn unusable(reason: &str) -> HostError {
+    HostError::Unusable(reason.to_owned())
 }
 
 /// The pause that an answer asks for: until a limit ends of which no request is left, or after a refusal.

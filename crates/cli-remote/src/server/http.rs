@@ -252,16 +252,13 @@ pub fn agent(address: &Address) -> anyhow::Result<Agent> {
     if address.is_loopback {
         config = config.proxy(None);
     }
-    if address.is_encrypted {
-        let tls = assay_outbound::trusted_authorities();
-        anyhow::ensure!(
-            !matches!(tls.root_certs(), RootCerts::Specific(roots) if roots.is_empty()),
-            "this system has no CA certificates to verify a server with; install ca-certificates, or set \
-             SSL_CERT_FILE to a file of them"
-        );
-        config = config.tls_config(tls);
-    }
-    Ok(config.build().into())
+    let tls = assay_outbound::trusted_authorities();
+    anyhow::ensure!(
+        !address.is_encrypted || !matches!(tls.root_certs(), RootCerts::Specific(roots) if roots.is_empty()),
+        "this system has no CA certificates to verify a server with; install ca-certificates, or set \
+         SSL_CERT_FILE to a file of them"
+    );
+    Ok(config.tls_config(tls).build().into())
 }
 
 /// The time until a deadline.

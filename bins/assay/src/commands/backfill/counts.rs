@@ -37,13 +37,8 @@ impl Counts {
         self.note(note);
     }
 
-    /// Counts a report that the server refused, and says why.
-    pub(super) fn refused(&mut self, note: &str) {
-        self.refused += 1;
-        self.note(note);
-    }
-
-    fn note(&self, note: &str) {
+    /// Notes what was skipped, unless there is much of it.
+    pub(super) fn note(&self, note: &str) {
         match self.unreadable + self.refused {
             0..=MOST_NOTES => message!("skipped {note}"),
             number if number == MOST_NOTES + 1 => message!("skipped more; the summary counts them"),

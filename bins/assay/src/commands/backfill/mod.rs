@@ -264,8 +264,8 @@ impl Summary {
                     .to_owned()
             }
             Some(project) => format!(
-                "It is in the project {}. Next: let each job send its report, with\n  \
-                 assay run --report FILE -- COMMAND",
+                "It is in the project {}. Runs older than its plan's retention are stored and not shown.\n\
+                 Next: let each job send its report, with `assay run --report FILE -- COMMAND`.",
                 assay_reports::shown_name(project)
             ),
         });

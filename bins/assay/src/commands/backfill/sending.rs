@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::{self, Read as _, Write as _},
+    io::{Read as _, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -20,7 +20,7 @@ use assay_cli_remote::{
 };
 use assay_cli_terminal::{misuse::Misuse, progress::Progress, retry::Backoff};
 use assay_ingest::UploadField;
-use assay_reports::{SourceFile, shown_path};
+use assay_reports::SourceFile;
 use clap::Args;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
 /// Heading of the help.
 const SERVER: &str = "The server";
 /// Where it is kept what was sent.
-const STATE: &str = ".assay/backfill/sent";
+const STATE: (&str, &str) = (".assay/backfill", "sent");
 
 /// The flags of the server.
 #[derive(Debug, Args)]
@@ -44,9 +44,6 @@ pub(super) struct ServerTarget {
     /// The project that the key must belong to: its id or name
     #[arg(long, help_heading = SERVER)]
     project: Option<String>,
-    /// Which reports are sent already; without it .assay/backfill/sent
-    #[arg(long, value_name = "FILE", help_heading = SERVER)]
-    state: Option<PathBuf>,
     #[command(flatten)]
     pub(super) connection: ConnectionFlags,
 }
@@ -92,10 +89,9 @@ impl Sender {
         let (id, project) = text("/project/id")
             .zip(text("/project/name"))
             .context("the server names no project")?;
-        let state = flags.state.as_deref().unwrap_or(Path::new(STATE));
         Ok(Self {
             progress: global.progress(),
-            state: State::open(state, format!("{source} in {id}: "))?,
+            state: State::open(format!("{source} in {id}: ")).context("the state of this backfill")?,
             server,
             project,
             named_project: flags.project.clone(),
@@ -115,12 +111,8 @@ impl Sender {
         let mut fields = Fields::of(&report.flags, &past.ci);
         fields.add(UploadField::Root, report.root.as_ref());
         fields.add(UploadField::Project, self.named_project.as_ref());
-        let id = &past.id;
-        let sent = Sent {
-            id: id.clone(),
-            fields,
-            files: std::mem::take(&mut report.files),
-        };
+        let (id, files) = (past.id.clone(), std::mem::take(&mut report.files));
+        let sent = Sent { id, fields, files };
         match self.upload(&sent, "later")? {
             Ok(answer) => {
                 let is_known = answer.get("effect").and_then(Value::as_str) == Some("unchanged");
@@ -133,10 +125,11 @@ impl Sender {
             // The job itself sent it, more than a day ago.
             Err(error) if error.code() == "run_closed" => {
                 counts.unchanged += 1;
-                self.state.add(id)?;
+                self.state.add(&past.id)?;
             }
             Err(error) if error.is_the_reports_fault() && error.code() != "invalid_parameter" => {
-                counts.refused(&format!("{id}: {error}"));
+                counts.refused += 1;
+                counts.note(&format!("{}: {error}", past.id));
             }
             Err(error) => return Err(self.interrupted(error)),
         }
@@ -172,7 +165,6 @@ impl Sender {
 /// The reports that projects have, so that a backfill that was interrupted goes on where it stopped. The file has a line
 /// for each report, with its history and its project.
 pub(super) struct State {
-    name: String,
     /// The beginning of the lines of this history in this project.
     prefix: String,
     file: File,
@@ -181,27 +173,19 @@ pub(super) struct State {
 
 impl State {
     /// Reads a state. Without a file, nothing is stored.
-    fn open(path: &Path, prefix: String) -> anyhow::Result<Self> {
-        let name = format!("the state {}", shown_path(path));
-        let open = || {
-            fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
-            let mut file = File::options().read(true).append(true).create(true).open(path)?;
-            let mut text = String::new();
-            file.read_to_string(&mut text)?;
-            // A full disk may have cut the last line.
-            text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
-            file.set_len(u64::try_from(text.len()).map_err(io::Error::other)?)?;
-            io::Result::Ok((file, text))
-        };
-        let (file, text) = open().with_context(|| name.clone())?;
+    fn open(prefix: String) -> anyhow::Result<Self> {
+        let (folder, name) = STATE;
+        fs::create_dir_all(folder)?;
+        let path = Path::new(folder).join(name);
+        let mut file = File::options().read(true).append(true).create(true).open(path)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        // A full disk may have cut the last line.
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        file.set_len(u64::try_from(text.len())?)?;
         let stored = text.lines().filter_map(|line| line.strip_prefix(&prefix));
         let stored = stored.map(str::to_owned).collect();
-        Ok(Self {
-            name,
-            prefix,
-            file,
-            stored,
-        })
+        Ok(Self { prefix, file, stored })
     }
 
     /// Whether a report is stored already.
@@ -213,6 +197,6 @@ impl State {
     fn add(&mut self, id: &str) -> anyhow::Result<()> {
         self.stored.insert(id.to_owned());
         let written = self.file.write_all(format!("{}{id}\n", self.prefix).as_bytes());
-        written.with_context(|| format!("{} cannot be written", self.name))
+        written.context("the state cannot be written")
     }
 }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::Context as _;
+use anyhow::bail;
 use assay_cli_local::{
     history::{
         archive,
@@ -15,9 +15,7 @@ use assay_cli_local::{
     sources::files::may_be_report,
 };
 use assay_cli_remote::{
-    history::{
-        self, HostError, PastFile, PastReport, PastRun, Project, Requests, Retries, SERVICES, Service, Values,
-    },
+    history::{self, HostError, PastFile, PastReport, PastRun, Project, Retries, SERVICES, Service, Values},
     server::address::Address,
 };
 use assay_cli_terminal::{misuse::Misuse, output, progress::Progress};
@@ -65,12 +63,17 @@ pub(super) struct SourceFlags {
     host_url: Option<String>,
 }
 
-/// Where old runs are. Without a project of a CI service, they are in a folder.
+/// Where old runs are.
+enum Place {
+    Service(Box<Project>),
+    Tree(PathBuf, PathPattern),
+}
+
+/// A history of old runs.
 pub(super) struct Source {
     /// Its name in messages and in the state.
     pub(super) name: String,
-    project: Option<Project>,
-    tree: Option<(PathBuf, PathPattern)>,
+    place: Place,
     artifacts: Option<Pattern>,
     progress: &'static dyn Progress,
 }
@@ -89,19 +92,25 @@ impl Source {
             &flags.buildkite,
             &flags.circleci,
         ];
-        let named = SERVICES.into_iter().zip(names);
-        let named = named.filter_map(|(service, name)| Some((service, name.as_deref()?)));
-        let source = |(service, name)| (service, name, format!("{} {name}", flag_of(service)));
-        let named = named.map(source).next();
-        let folder = flags.dir.as_deref().map(shown_path).unwrap_or_default();
+        let mut named = SERVICES.into_iter().zip(names);
+        let named = named.find_map(|(service, name)| Some((service, name.as_deref()?)));
+        let (name, place) = match (named, &flags.dir, &flags.pattern) {
+            (Some((service, name)), ..) => {
+                let project = project(global, flags, connection, service, name)?;
+                (
+                    format!("{} {name}", flag_of(service)),
+                    Place::Service(Box::new(project)),
+                )
+            }
+            (None, Some(folder), Some(pattern)) => {
+                let place = Place::Tree(folder.clone(), pattern.clone());
+                (format!("dir {}", shown_path(folder)), place)
+            }
+            (None, ..) => bail!("no source is named"),
+        };
         Ok(Self {
-            name: named
-                .as_ref()
-                .map_or(format!("dir {folder}"), |(_, _, name)| name.clone()),
-            project: named
-                .map(|(service, name, _)| project(global, flags, connection, service, name))
-                .transpose()?,
-            tree: flags.dir.clone().zip(flags.pattern.clone()),
+            name,
+            place,
             artifacts: flags.artifacts.clone(),
             progress: global.progress(),
         })
@@ -109,22 +118,26 @@ impl Source {
 
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
-        self.project
-            .as_ref()
-            .map_or(0, |project| project.requests.count())
+        match &self.place {
+            Place::Service(project) => project.count(),
+            Place::Tree(..) => 0,
+        }
     }
 
     /// The branch that releases are made from, if the service knows it.
     pub(super) fn stable_branch(&self) -> Result<Option<String>, HostError> {
-        self.project.as_ref().map_or(Ok(None), Project::stable_branch)
+        match &self.place {
+            Place::Service(project) => project.stable_branch(),
+            Place::Tree(..) => Ok(None),
+        }
     }
 
     /// The runs since a moment, oldest first.
     pub(super) fn runs(&self, since: Timestamp, now: Timestamp) -> anyhow::Result<Vec<PastRun>> {
-        if let Some(project) = &self.project {
-            return Ok(project.runs(since, now)?);
-        }
-        let (folder, pattern) = self.tree.as_ref().context("no source is named")?;
+        let (folder, pattern) = match &self.place {
+            Place::Service(project) => return Ok(project.runs(since, now)?),
+            Place::Tree(folder, pattern) => (folder, pattern),
+        };
         let (runs, others) = tree::runs(self.progress, folder, pattern)?;
         if others > 0 {
             let others = output::count(u64::try_from(others)?, "file");
@@ -141,15 +154,18 @@ impl Source {
 
     /// What the jobs of a run may have reported.
     pub(super) fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
-        match self.project.as_ref().map(|project| project.reports(run)) {
-            None => Ok(vec![report_of_tree(run)]),
-            Some(Err(error)) if error.is_of_one_file() => {
-                self.progress
-                    .note(&format!("skipped the run {}: {error}", run.id));
-                Ok(Vec::new())
-            }
-            Some(reports) => reports,
+        let Place::Service(project) = &self.place else {
+            return Ok(vec![report_of_tree(run)]);
+        };
+        let reports = project.reports(run);
+        if let Err(error) = &reports
+            && error.is_of_one_file()
+        {
+            self.progress
+                .note(&format!("skipped the run {}: {error}", run.id));
+            return Ok(Vec::new());
         }
+        reports
     }
 
     /// The files of a job that are to be read.
@@ -168,15 +184,12 @@ impl Source {
         let (mut reports, mut size) = (Vec::new(), 0);
         for file in self.wanted(past) {
             let name = format!("{} of {}", file.name, past.id);
-            let opened = match &self.project {
+            let opened = match &self.place {
                 _ if file.is_expired => Ok(None),
-                None => File::open(&file.url)
+                Place::Tree(..) => File::open(&file.url)
                     .map(|file| Some((file, 0)))
                     .map_err(HostError::from),
-                Some(project) => match project.requests.download(&file.url) {
-                    Err(error) if error.is_gone() => Ok(None),
-                    opened => opened.map(Some),
-                },
+                Place::Service(project) => project.download(&file.url),
             };
             let found = match opened {
                 Ok(None) => {
@@ -185,8 +198,7 @@ impl Source {
                 }
                 Ok(Some((opened, bytes))) => {
                     counts.bytes += bytes;
-                    let is_named = self.project.is_some() && file.name.to_lowercase().ends_with(".zip");
-                    archive::reports(opened, &file.name, file.is_archive || is_named)
+                    archive::reports(opened, &file.name, file.is_archive)
                 }
                 Err(error) if !error.is_of_one_file() && past.cases.is_none() => return Err(error.into()),
                 Err(error) => Err(error.into()),
@@ -210,16 +222,12 @@ impl Source {
                 return Ok(Vec::new());
             }
         }
-        if let (0, Some(cases), Some(project)) = (size, &past.cases, &self.project) {
-            match cases.report(&project.requests) {
+        if let (0, Some(cases), Place::Service(project)) = (size, &past.cases, &self.place) {
+            match cases.report(project) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
                 }
-                report => reports.extend(report?.map(|bytes| SourceFile {
-                    name: "results-of-ci.xml".to_owned(),
-                    bytes,
-                    modified: None,
-                })),
+                report => reports.extend(report?),
             }
         }
         Ok(reports)
@@ -259,8 +267,8 @@ fn project(
         within: connection.retry_for,
     };
     let address = Address::parse("the CI service", &url, connection.insecure_http)?;
-    let requests = Requests::new(service, address, token_of(service, &url)?, retries)?;
-    Ok(Project::new(service, requests, name, flags.workflow.clone()))
+    let (workflow, token) = (flags.workflow.clone(), token_of(service, &url)?);
+    Project::new(service, name, workflow, address, token, retries)
 }
 
 /// A run whose files have paths with these values. If no report has a start, it started when the first was written.
@@ -319,42 +327,33 @@ fn report_of_tree(run: &PastRun) -> PastReport {
 
 /// The token of the environment, else of `gh`. That of Jenkins has the name of its user before it.
 fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
-    // It becomes a header.
-    let is_word = |token: &str| !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
-    let variables = service
-        .tokens
-        .iter()
-        .filter_map(|name| Some((name, environment::variable(name)?)));
     let (is_github, is_jenkins) = (service.name == "GitHub", service.name == "Jenkins");
-    for (name, token) in variables {
-        match token.trim() {
-            "" => {}
-            token if !is_word(token) => {
-                let wrong = format!("{name} contains no token; a token is one word of ASCII characters");
-                return Err(Misuse(wrong).into());
-            }
-            token if is_jenkins => {
-                let user = environment::variable("JENKINS_USER_ID").unwrap_or_default();
-                return Ok(Some(format!("{user}:{token}")));
-            }
-            token => return Ok(Some(token.to_owned())),
-        }
+    let set = |name: &str| environment::variable(name).filter(|text| !text.trim().is_empty());
+    let token = service.tokens.iter().find_map(|name| set(name));
+    let of_gh = || is_github.then(|| token_of_gh(url))?;
+    let token = token.or_else(of_gh).unwrap_or_default();
+    let token = token.trim();
+    if token.is_empty() && is_jenkins {
+        return Ok(None);
     }
-    let token = Some(url).filter(|_| is_github).and_then(token_of_gh);
-    let token = token.filter(|token| is_word(token));
-    if token.is_some() || is_jenkins {
-        return Ok(token);
+    if token.is_empty() {
+        let (name, scope, variable) = (service.name, service.scope, service.tokens.join(" or "));
+        let sign_in = is_github.then_some(", or sign in with `gh auth login`");
+        let missing = format!(
+            "no token for {name}: set {variable} to one that {scope}{}",
+            sign_in.unwrap_or_default()
+        );
+        return Err(Misuse(missing).into());
     }
-    let (name, scope, variable) = (service.name, service.scope, service.tokens.first().unwrap_or(&""));
-    let sign_in = if is_github {
-        ", or sign in with `gh auth login`"
-    } else {
-        ""
-    };
-    Err(Misuse(format!(
-        "no token for {name}: set {variable} to one that {scope}{sign_in}"
-    ))
-    .into())
+    // It becomes a header.
+    if !token.chars().all(|c| c.is_ascii_graphic()) {
+        let wrong = format!("the token for {} is no word of ASCII characters", service.name);
+        return Err(Misuse(wrong).into());
+    }
+    Ok(Some(match is_jenkins {
+        true => format!("{}:{token}", set("JENKINS_USER_ID").unwrap_or_default()),
+        false => token.to_owned(),
+    }))
 }
 
 /// The token that GitHub's own command line keeps for the host of this address. Another host must not get it.
@@ -365,5 +364,5 @@ fn token_of_gh(url: &str) -> Option<String> {
     command.args(["auth", "token", "--hostname", host]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    String::from_utf8(output.stdout).ok()
 }

@@ -130,6 +130,8 @@ pub(super) struct GitHubRun {
     pub(super) is_gone: bool,
     /// The repository of a pull request's branch.
     pub(super) fork: Option<&'static str>,
+    /// The head of the base branch of its pull request. Their common commit is `0` and this.
+    pub(super) base: Option<&'static str>,
     pub(super) legs: Vec<Leg>,
 }
 
@@ -193,6 +195,12 @@ pub(super) fn github(runs: Vec<GitHubRun>, storage: &Host) -> Host {
             listed.sort_by_key(|run| std::cmp::Reverse(run.start));
             return page(url, path, listed.into_iter().map(run).collect(), "workflow_runs");
         }
+        if let Some((base, _)) = rest
+            .strip_prefix("/compare/")
+            .and_then(|rest| rest.split_once("..."))
+        {
+            return json(&json!({"merge_base_commit": {"sha": format!("0{base}")}}));
+        }
         let id = rest.split('/').find_map(|part| part.parse::<u64>().ok());
         let Some((id, run)) = id.and_then(|id| Some((id, runs.iter().find(|run| run.id == id % 10_000)?)))
         else {
@@ -228,11 +236,13 @@ pub(super) fn github(runs: Vec<GitHubRun>, storage: &Host) -> Host {
 
 fn run(run: &GitHubRun) -> Value {
     let attempt = run.legs.iter().map(|leg| leg.attempt).max();
+    let request = |base| json!({"number": 7, "base": {"sha": base, "ref": "trunk"}});
+    let requests: Vec<_> = run.base.map(request).into_iter().collect();
     json!({
         "id": run.id, "status": "completed", "run_attempt": attempt,
         "event": if run.fork.is_some() { "pull_request" } else { "push" }, "head_branch": run.branch,
         "head_sha": run.sha, "created_at": run.start, "run_started_at": run.start, "display_title": "Add carts",
-        "html_url": format!("https://github.com/shop/web/actions/runs/{}", run.id), "pull_requests": [],
+        "html_url": format!("https://github.com/shop/web/actions/runs/{}", run.id), "pull_requests": requests,
         "head_repository": {"full_name": run.fork.unwrap_or("shop/web")}, "repository": {"full_name": "shop/web"},
         "actor": {"login": "ada"}, "head_commit": {"message": "Add carts", "author": {"name": "Ada"}},
     })

@@ -39,6 +39,7 @@ fn github_run(id: u64, days: i64, pays: bool) -> GitHubRun {
         is_expired: false,
         is_gone: false,
         fork: None,
+        base: None,
         legs: vec![leg("test", "report", 1, start, 0, pays)],
     }
 }
@@ -120,17 +121,14 @@ fn without_a_server_a_history_becomes_a_page_and_a_table() {
         &[("junit.xml", &report(runs[7].start, true)), ("old.zip", &nested)],
         false,
     );
+    let start = runs[8].start;
+    runs[8].legs.push(leg("cover", "coverage", 1, start, 0, true));
     let folder = tempfile::tempdir().unwrap();
     let storage = storage(&runs);
     let github = github(runs, &storage);
-    let flags = [
-        "--github",
-        "shop/web",
-        "--analyze",
-        "page.html",
-        "--csv",
-        "history.csv",
-    ];
+    let flags =
+        "--github shop/web --workflow ci.yml --artifacts report* --analyze page.html --csv history.csv";
+    let flags: Vec<_> = flags.split(' ').collect();
     let shown = succeeded(command(&folder, &github.url, &flags));
     for part in [
         "1 day, 7 runs. In the last 1 day: ",
@@ -140,12 +138,18 @@ fn without_a_server_a_history_becomes_a_page_and_a_table() {
         "skipped 1 file of report of 5/5, the first ../../etc/junit.xml: links, archives,",
         "skipped 1 file of report of 8/8, the first old.zip: ",
         "Open page.html",
+        "Next: keep it up to date. `assay-admin setup` makes a project and its keys",
         "unpacks to more than 250 times its size",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    // The token goes to the service only, also where it redirects.
+    // The artifact of another name is not asked for, nor another workflow.
     assert_eq!(storage.count("/blob/"), 10);
+    assert_eq!(
+        github.count("/runs?"),
+        github.count("/actions/workflows/ci.yml/runs?")
+    );
+    // The token goes to the service only, also where it redirects.
     assert!(
         storage
             .asked()
@@ -180,6 +184,10 @@ fn a_renamed_repository_is_read_under_its_old_name() {
     let folder = tempfile::tempdir().unwrap();
     let shown = succeeded(command(&folder, &old.url, &["--github", "shop/old", "--plan"]));
     assert_contains(&shown, "1 run of github shop/old");
+    assert_contains(&shown, "0 without anything to read");
+    assert_contains(&shown, "1 file to read, ");
+    let expiry = runs[0].start.plus_days(90);
+    assert_contains(&shown, &format!("the next file is deleted at {expiry}"));
 }
 
 #[test]
@@ -228,6 +236,7 @@ fn answers(world: &ServedWorld, project: &str, read_key: &str) -> String {
         all += &get(&format!("/runs/{}", text(&run["id"]))).to_string();
     }
     all += &get("/errors?days=30").to_string();
+    all += &get("/tests/totals%20%3E%20pays?days=30").to_string();
     // What is computed as of the request has a score that ages by the millisecond.
     let flaky = get("/flaky?perPage=50")["tests"].clone();
     for test in flaky.as_array().into_iter().flatten() {
@@ -238,6 +247,9 @@ fn answers(world: &ServedWorld, project: &str, read_key: &str) -> String {
             "statusReason",
             "explanation",
             "timeLostMs",
+            "firstFailedAt",
+            "failingSince",
+            "lastSeenAt",
             "lastRun",
             "runsConsidered",
         ]
@@ -383,16 +395,36 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     });
     killed.kill().unwrap();
     killed.wait().unwrap();
+    let is_judged = || {
+        let sql = format!(
+            "SELECT (judged = observed)::text FROM project WHERE id = '{}'",
+            id_of("old")
+        );
+        world.database.text(&sql)
+    };
+    // Only the last report is judged.
+    assert_eq!(is_judged().as_deref(), Some("false"));
     releases.store(true, Ordering::SeqCst);
     let shown = succeeded(sending(&key, &arguments));
     assert_contains(
         &shown,
         "Of 12 runs, 12 have reports; reports: 6 stored, 1 there already, 5 sent earlier.",
     );
+    assert_contains(
+        &shown,
+        "Runs older than its plan's retention are stored and not shown.",
+    );
+    assert_contains(&shown, "assay run --report FILE -- COMMAND");
     // Nothing is read again but the report whose judgement was due.
     assert_eq!((archives.count("/blob/5?"), archives.count("/blob/6?")), (1, 2));
     let again = succeeded(sending(&key, &arguments));
     assert_contains(&again, "Of 12 runs, 12 have reports; reports: 12 sent earlier.");
+    fs::remove_file(folder.path().join(".assay/backfill/sent")).unwrap();
+    let without_state = succeeded(sending(&key, &arguments));
+    assert_contains(
+        &without_state,
+        "Of 12 runs, 12 have reports; reports: 12 there already.",
+    );
 
     let read_key = text(
         &world
@@ -407,15 +439,10 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     // Uploads at the time sent messages. The backfill does not.
     let edges = |id: &str| world.count(&format!("SELECT count(*) FROM edge WHERE project_id = '{id}'"));
     assert_eq!((edges(&old), edges(&live) > 0), (0, true));
-    let verdict = |id: &str| {
-        world.database.text(&format!(
-            "SELECT (judged = observed)::text FROM project WHERE id = '{id}'"
-        ))
-    };
-    assert_eq!(verdict(&old).as_deref(), Some("true"));
+    assert_eq!(is_judged().as_deref(), Some("true"));
 
-    // A pull request from a fork, a job that ran again, and a matrix whose legs ran at once.
-    let mut more: Vec<_> = (101..=103).map(|id| github_run(id, 1, true)).collect();
+    // A pull request from a fork, a job that ran again, a matrix whose legs ran at once, and a push to a pull request.
+    let mut more: Vec<_> = (101..=104).map(|id| github_run(id, 1, true)).collect();
     more[0].branch = "carts";
     more[0].fork = Some("ada/web");
     let start = more[1].start;
@@ -428,12 +455,13 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
         leg("unit (18)", "unit-18", 1, start, 0, true),
         leg("unit (20)", "unit-20", 1, start, 0, false),
     ];
+    (more[3].branch, more[3].base) = ("carts", Some("ba5eba5e"));
     let github = host::github(more.clone(), &self::storage(&more));
     let arguments = ["backfill", "--github", "shop/web", "--host-url", &github.url];
     succeeded(sending(&key, &arguments));
     let stored = world.database.text(&format!(
         "SELECT string_agg(concat_ws(' ', right(commit_sha, 2), branch, coalesce(right(tested_revision, 2), '-'), \
-                coalesce(pull_request_number::text, '-'), coalesce(suite, '-'), status, attempts), '; ' ORDER BY number) \
+                coalesce(pull_request_number::text, '-'), coalesce(merge_base, '-'), coalesce(suite, '-'), status, attempts), '; ' ORDER BY number) \
          FROM run, LATERAL (SELECT string_agg(job_attempt::text, ',' ORDER BY job_attempt) AS attempts FROM part \
               WHERE part.project_id = run.project_id AND part.run_number = run.number) parts \
          WHERE project_id = '{old}' AND number > 12"
@@ -441,8 +469,8 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     assert_eq!(
         stored.as_deref(),
         Some(
-            "65 ada:carts 65 - test passed 1; 66 trunk - - test passed 1,2; 67 trunk - - unit (18) passed 1; \
-             67 trunk - - unit (20) failed 1"
+            "65 ada:carts 65 - - test passed 1; 66 trunk - - - test passed 1,2; 67 trunk - - - unit (18) passed 1; \
+             67 trunk - - - unit (20) failed 1; 68 carts - 7 0ba5eba5e test passed 1"
         )
     );
 }

@@ -1,16 +1,53 @@
-//! The routes of the other services, and a folder. Each history is compared as CSV.
+//! The routes of the other services, whose cases are in `testdata/backfill`, and a folder. Each history is compared as CSV.
 
-use std::fs;
+use std::{collections::BTreeMap, fs, path::Path};
 
+use assay_domain::timestamp::Timestamp;
 use assay_testkit::{Cli, assert_contains};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
-    command, days_ago,
-    host::{Answer, Asked, Host, json, status, zipped},
+    days_ago,
+    host::{Answer, Host, json, status, zipped},
     succeeded,
 };
 use crate::junit;
+
+/// What a service answers, and the history that this becomes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(rename = "why")]
+    _why: String,
+    flags: String,
+    environment: BTreeMap<String, String>,
+    /// The header without which every request fails.
+    header: (String, String),
+    /// The answers by path, with or without the query: JSON, a page with the address of the next one, or the report as it
+    /// is (`xml`), in an archive (`zip`) or behind a redirection to another host (`storage`).
+    routes: BTreeMap<String, Value>,
+    rows: Vec<String>,
+}
+
+impl Case {
+    fn answer(&self, path: &str, storage: &Host) -> Answer {
+        let without_query = path.split('?').next().unwrap();
+        let route = self.routes.get(path).or_else(|| self.routes.get(without_query));
+        match route.map(|route| (route, route.as_str(), route.get("next"))) {
+            None => status(404, ""),
+            Some((_, Some("xml"), _)) => (200, String::new(), xml().into_bytes()),
+            Some((_, Some("zip"), _)) => (200, String::new(), zipped(&[("junit.xml", &xml())], false)),
+            Some((_, Some("storage"), _)) => status(302, &format!("Location: {}/a\r\n", storage.url)),
+            Some((_, Some(other), _)) => panic!("{other}"),
+            Some((route, None, Some(next))) => {
+                let link = format!("Link: <{}>; rel=\"next\"\r\n", next.as_str().unwrap());
+                (200, link, route["body"].to_string().into_bytes())
+            }
+            Some((route, None, None)) => json(route),
+        }
+    }
+}
 
 /// The rows of a history: test, run, branch, revision, variant, retry and status.
 fn rows(folder: &tempfile::TempDir) -> Vec<String> {
@@ -37,199 +74,46 @@ fn start() -> String {
     format!("{}T10:00:00Z", days_ago(3).to_string().split('T').next().unwrap())
 }
 
-/// Backfills from a host with these routes into a CSV file. Each request without the token fails.
-fn backfilled(
-    flags: &[&str],
-    token: (&str, &'static str, &'static str),
-    routes: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
-) -> Vec<String> {
-    let (variable, header, value) = token;
-    let host = Host::start(move |url, asked: &Asked| match asked.headers.get(header) {
-        Some(sent) if sent == value => routes(url, &asked.path),
-        _ => status(401, ""),
+fn check(path: &Path) {
+    let ms = start().parse::<Timestamp>().unwrap().unix_ms();
+    let at = |later: i64| (ms + later).to_string();
+    let text = fs::read_to_string(path).unwrap().replace("{start}", &start());
+    let text = text.replace("\"{ms+1}\"", &at(1)).replace("\"{ms+2}\"", &at(2));
+    // The storage gets no token.
+    let tokens = ["authorization", "private-token", "circle-token"];
+    let storage =
+        Host::start(
+            move |_, asked| match tokens.iter().any(|name| asked.headers.contains_key(*name)) {
+                true => status(400, ""),
+                false => (200, String::new(), xml().into_bytes()),
+            },
+        );
+    let case = text.clone();
+    let host = Host::start(move |url, asked| {
+        let case: Case = serde_json::from_str(&case.replace("{host}", url)).unwrap();
+        match asked.headers.get(&case.header.0) == Some(&case.header.1) {
+            true => case.answer(&asked.path, &storage),
+            false => status(401, ""),
+        }
     });
+    let case: Case = serde_json::from_str(&text.replace("{host}", &host.url)).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let own: Vec<String> = flags.iter().map(|flag| flag.replace("HOST", &host.url)).collect();
-    let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    let all = [&own[..], &["--csv", "h.csv"]].concat();
-    let mut run = match own[0] {
-        "--jenkins" => Cli::new("").command(&[&["backfill"], &all[..]].concat()),
-        _ => command(&folder, &host.url, &all),
-    };
-    let secret = value.rsplit(' ').next().unwrap();
-    run.env(variable, secret)
-        .env("JENKINS_USER_ID", "ada")
-        .current_dir(folder.path());
-    if variable == "JENKINS_API_TOKEN" {
-        run.env(variable, "secret");
-    }
+    let flags = case.flags.split(' ');
+    let arguments = ["backfill", "--retry-for", "0", "--csv", "h.csv"]
+        .into_iter()
+        .chain(flags);
+    let mut run = Cli::new("").command(&arguments.collect::<Vec<_>>());
+    run.envs(&case.environment).current_dir(folder.path());
     succeeded(run);
-    rows(&folder)
+    assert_eq!(rows(&folder), case.rows, "{}", path.display());
 }
 
 #[test]
-fn gitlab_has_archives_of_jobs_and_a_test_report() {
-    let token = ("GITLAB_TOKEN", "private-token", "glpat");
-    let rows = backfilled(&["--gitlab", "shop/web"], token, |url, path| {
-        let pipeline = |id: u32, reference: &str| json!({"id": id, "sha": "c0ffee", "ref": reference, "created_at": start(), "web_url": "https://ci.test/1"});
-        let job = |id: u32, name: &str, kind: &str| {
-            json!({"id": id, "name": name, "ref": "main", "started_at": start(), "artifacts_file": {"size": 9},
-                   "artifacts": [{"file_type": kind}, {"file_type": "trace"}],
-                   "commit": {"message": "Add", "author_name": "Ada"}})
-        };
-        let Some(rest) = path.strip_prefix("/projects/shop%2Fweb") else {
-            return status(404, "");
-        };
-        if rest.is_empty() {
-            return json(&json!({"default_branch": "main"}));
-        }
-        match rest.split('?').next().unwrap() {
-            "/pipelines" if rest.contains("page=2") => {
-                json(&json!([pipeline(8, "refs/merge-requests/5/head")]))
-            }
-            "/pipelines" => {
-                let next = format!("Link: <{url}{path}&page=2>; rel=\"next\"\r\n");
-                (200, next, json!([pipeline(7, "main")]).to_string().into_bytes())
-            }
-            "/pipelines/7/jobs" => json(&json!([
-                job(71, "rspec 1/2", "archive"),
-                job(72, "lint", "trace")
-            ])),
-            "/pipelines/8/jobs" => json(&json!([job(81, "unit", "junit")])),
-            "/merge_requests/5" => json(&json!({
-                "title": "Carts", "source_branch": "carts", "source_project_id": 2, "target_project_id": 1,
-            })),
-            "/jobs/71/artifacts" => (200, String::new(), zipped(&[("junit.xml", &xml())], false)),
-            "/pipelines/8/test_report" => json(&json!({"test_suites": [
-                {"name": "other", "test_cases": [{"name": "not this", "status": "failed"}]},
-                {"name": "unit", "test_cases": [
-                    {"name": "adds", "classname": "T", "status": "success", "execution_time": 0.5},
-                    {"name": "pays", "classname": "T", "status": "failed", "system_output": "<4>"},
-                    {"name": "odd", "classname": "T", "status": "new-word"},
-                ]},
-            ]})),
-            _ => status(404, ""),
-        }
-    });
-    assert_eq!(
-        rows,
-        [
-            "totals > pays,gitlab-ci/7 rspec,main,c0ffee,rspec,0,failed",
-            "T > adds,gitlab-ci/8 unit,fork:carts,c0ffee,unit,0,passed",
-            "T > pays,gitlab-ci/8 unit,fork:carts,c0ffee,unit,0,failed",
-            "T > odd,gitlab-ci/8 unit,fork:carts,c0ffee,unit,0,failed",
-        ]
-    );
-}
-
-#[test]
-fn jenkins_has_branches_artifacts_and_a_test_report() {
-    // ada:secret
-    let token = ("JENKINS_API_TOKEN", "authorization", "Basic YWRhOnNlY3JldA==");
-    let rows = backfilled(&["--jenkins", "HOST/job/web/"], token, |_, path| {
-        let at = start()
-            .parse::<assay_domain::timestamp::Timestamp>()
-            .unwrap()
-            .unix_ms();
-        let build = |number: u32, artifacts: serde_json::Value| {
-            json!({"number": number, "url": "https://ci.test/1", "timestamp": at + i64::from(number), "building": false,
-                   "artifacts": artifacts, "actions": [{}, {"lastBuiltRevision": {"SHA1": "c0ffee"}}]})
-        };
-        match path.split('?').next().unwrap() {
-            "/job/web/api/json" => json(&json!({"fullName": "web", "jobs": [{"name": "main"}]})),
-            "/job/web/job/main/api/json" => json(&json!({"fullName": "web/main", "allBuilds": [
-                build(2, json!([])), build(1, json!([{"relativePath": "out/junit report.xml"}, {"relativePath": "a.png"}])),
-            ]})),
-            "/job/web/job/main/1/artifact/out/junit%20report%2Exml" => {
-                (200, String::new(), xml().into_bytes())
-            }
-            "/job/web/job/main/2/testReport/api/json" => json(&json!({"suites": [{"name": "s", "cases": [
-                {"className": "T", "name": "pays", "status": "REGRESSION", "duration": 1.5, "errorDetails": "4"},
-                {"className": "T", "name": "adds", "status": "FIXED"},
-            ]}]})),
-            _ => status(404, ""),
-        }
-    });
-    assert_eq!(
-        rows,
-        [
-            "totals > pays,jenkins/jenkins-web-main-1,main,c0ffee,,0,failed",
-            "s > T > pays,jenkins/jenkins-web-main-2,main,c0ffee,,0,failed",
-            "s > T > adds,jenkins/jenkins-web-main-2,main,c0ffee,,0,passed",
-        ]
-    );
-}
-
-#[test]
-fn buildkite_has_artifacts_of_jobs() {
-    let token = ("BUILDKITE_API_TOKEN", "authorization", "Bearer bkua");
-    let storage = Host::start(|_, asked| match asked.headers.get("authorization") {
-        None => (200, String::new(), xml().into_bytes()),
-        Some(_) => status(400, ""),
-    });
-    let rows = backfilled(&["--buildkite", "shop/web"], token, move |url, path| {
-        let base = "/organizations/shop/pipelines/web";
-        match path.split('?').next().unwrap().strip_prefix(base).unwrap() {
-            "" => json(&json!({"default_branch": "main"})),
-            "/builds" => json(&json!([{
-                "number": 5, "id": "b-5", "branch": "carts", "commit": "c0ffee", "started_at": start(),
-                "pipeline": {"repository": "git@h.test:shop/web.git"},
-                "pull_request": {"id": "12", "repository": "git@h.test:ada/web.git"},
-                "jobs": [{"id": "j-1", "step_key": "unit", "name": "Unit", "retries_count": 0, "started_at": start()}],
-            }])),
-            "/builds/5/artifacts" => json(&json!([
-                {"id": "a", "job_id": "j-1", "path": "out/junit.xml", "state": "finished", "download_url": format!("{url}{base}/download/a")},
-                {"id": "b", "job_id": "j-1", "path": "out/old.xml", "state": "expired", "download_url": format!("{url}{base}/download/b")},
-            ])),
-            "/download/a" => status(302, &format!("Location: {}/a\r\n", storage.url)),
-            _ => status(404, ""),
-        }
-    });
-    assert_eq!(
-        rows,
-        ["totals > pays,buildkite/b-5 unit,ada:carts,c0ffee,unit,0,failed"]
-    );
-}
-
-#[test]
-fn circleci_has_results_of_jobs() {
-    let token = ("CIRCLE_TOKEN", "circle-token", "cci");
-    let rows = backfilled(
-        &["--circleci", "gh/shop/web", "--workflow", "ci"],
-        token,
-        |_, path| match path {
-            "/project/gh/shop/web" => json(&json!({"vcs_info": {"default_branch": "main"}})),
-            "/project/gh/shop/web/pipeline" => json(&json!({"next_page_token": "n", "items": [
-                {"id": "p-2", "created_at": start(), "vcs": {"branch": "main", "revision": "c0ffee"}},
-            ]})),
-            "/project/gh/shop/web/pipeline?page-token=n" => json(&json!({"next_page_token": "o", "items": [
-                {"id": "p-1", "created_at": "2020-01-01T00:00:00Z", "vcs": {}},
-            ]})),
-            "/pipeline/p-2/workflow" => {
-                json(&json!({"items": [{"id": "w-1", "name": "ci"}, {"id": "w-2", "name": "nightly"}]}))
-            }
-            "/workflow/w-1/job" => json(&json!({"items": [
-                {"id": "j", "name": "hold", "type": "approval"}, {"id": "k", "name": "unit", "job_number": 31, "started_at": start()},
-            ]})),
-            "/project/gh/shop/web/31/artifacts" => {
-                json(&json!({"items": [{"path": "coverage/index.html", "url": "https://x.test/i"}]}))
-            }
-            "/project/gh/shop/web/31/tests" => json(&json!({"next_page_token": "m", "items": [
-                {"name": "adds", "classname": "T", "result": "success", "run_time": 0.1, "file": ""},
-            ]})),
-            "/project/gh/shop/web/31/tests?page-token=m" => json(&json!({"items": [
-                {"name": "pays", "classname": "T", "result": "failure", "message": "4"},
-            ]})),
-            _ => status(500, ""),
-        },
-    );
-    assert_eq!(
-        rows,
-        [
-            "T > adds,circleci/w-1 unit,main,c0ffee,unit,0,passed",
-            "T > pays,circleci/w-1 unit,main,c0ffee,unit,0,failed",
-        ]
-    );
+fn each_service_becomes_the_history_of_its_case() {
+    let cases = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/backfill")).unwrap();
+    let cases: Vec<_> = cases.map(|case| case.unwrap().path()).collect();
+    assert_eq!(cases.len(), 4);
+    cases.iter().for_each(|case| check(case));
 }
 
 #[test]

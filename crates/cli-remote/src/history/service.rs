@@ -1,0 +1,198 @@
+//! A CI service, and what it knows of old runs.
+
+use std::collections::BTreeMap;
+
+use assay_domain::timestamp::Timestamp;
+use assay_ingest::Flags;
+use assay_ingest::ci::{self, CiContext};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Cases, HostError, Project};
+
+/// A CI service.
+pub struct Service {
+    /// Its name.
+    pub name: &'static str,
+    /// The form of a project's name.
+    pub form: &'static str,
+    /// The variable with the address of its API, for jobs of a host of one's own, and its public address.
+    pub url: (&'static str, &'static str),
+    /// The variables that may hold a token.
+    pub tokens: &'static [&'static str],
+    /// The header with the token, and the word before it.
+    pub header: (&'static str, &'static str),
+    /// What the token must be allowed.
+    pub scope: &'static str,
+    /// The path of a project, and where its answer has the default branch.
+    pub(super) base: fn(&str) -> String,
+    pub(super) default_branch: &'static str,
+    pub(super) runs: fn(&Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError>,
+    pub(super) reports: fn(&Project, &PastRun) -> Result<Vec<PastReport>, HostError>,
+}
+
+/// Values by the names of CI's variables. A name in lower case is of no variable.
+pub type Values = BTreeMap<&'static str, String>;
+/// The places of values in an answer: JSON pointers, or the value itself. The names `id` and `start` are those of the run
+/// or the job. Of several places of a name, the last one with a value counts.
+pub(super) type Places = [(&'static str, &'static str)];
+
+/// A run, pipeline or build.
+#[derive(Debug, Clone)]
+pub struct PastRun {
+    /// Its id at the service.
+    pub id: String,
+    /// Its start.
+    pub started_at: Timestamp,
+    /// What is known of it.
+    pub values: Values,
+    /// Its jobs or artifacts, if the service lists them with the run.
+    pub parts: Vec<Values>,
+}
+
+/// What one job, or one artifact of it, may have reported.
+#[derive(Debug, Clone, Default)]
+pub struct PastReport {
+    /// Its identity among all reports of the project.
+    pub id: String,
+    /// The context, as an upload of the job would have read it.
+    pub ci: CiContext,
+    /// What no variable tells.
+    pub flags: Flags,
+    /// The start of the job.
+    pub started_at: Option<Timestamp>,
+    /// The time for a report without one, if no start of a job is known.
+    pub modified_at: Option<Timestamp>,
+    /// Folders that the checkout may have had.
+    pub roots: Vec<String>,
+    /// Its files.
+    pub files: Vec<PastFile>,
+    /// The results that the service itself keeps, for jobs whose files contain no report.
+    pub cases: Option<Cases>,
+}
+
+/// A file that a job left, by the names that the services have for its facts.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PastFile {
+    /// Its path, or the artifact's name.
+    #[serde(alias = "path")]
+    pub name: String,
+    /// Where it is.
+    #[serde(default, rename = "archive_download_url", alias = "download_url")]
+    pub url: String,
+    /// Its size in bytes, if known.
+    #[serde(rename = "size_in_bytes", alias = "file_size")]
+    pub bytes: Option<u64>,
+    /// When the service deletes it, if known.
+    pub expires_at: Option<Timestamp>,
+    /// Whether the service has deleted it.
+    #[serde(default, rename = "expired")]
+    pub is_expired: bool,
+    /// Whether it is an archive of files.
+    #[serde(skip)]
+    pub is_archive: bool,
+}
+
+impl Project {
+    /// The branch that releases are made from, if the service knows it.
+    pub fn stable_branch(&self) -> Result<Option<String>, HostError> {
+        match self.service.default_branch {
+            "" => Ok(None),
+            place => Ok(text(&self.get(&self.base)?, place)),
+        }
+    }
+
+    /// The finished runs that were created since a moment, oldest first.
+    pub fn runs(&self, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError> {
+        let mut runs = (self.service.runs)(self, since, now)?;
+        runs.sort_by_cached_key(|run| (run.started_at, run.id.len(), run.id.clone()));
+        runs.dedup_by(|a, b| a.id == b.id);
+        Ok(runs)
+    }
+
+    /// What the jobs of a run may have reported, in the order of their attempts.
+    pub fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
+        let mut reports = (self.service.reports)(self, run)?;
+        reports.retain(|report| !report.files.is_empty() || report.cases.is_some());
+        for file in reports.iter_mut().flat_map(|report| &mut report.files) {
+            file.is_archive |= file.name.to_lowercase().ends_with(".zip");
+        }
+        reports.sort_by_cached_key(|report| (report.started_at, report.id.len(), report.id.clone()));
+        Ok(reports)
+    }
+
+    /// The runs of the list at a path below the project, until one that began before `since`.
+    pub(super) fn list(
+        &self,
+        path: &str,
+        pointer: &str,
+        since: Timestamp,
+        run: impl Fn(&Value) -> Option<PastRun>,
+    ) -> Result<Vec<PastRun>, HostError> {
+        let mut runs = Vec::new();
+        self.each(&format!("{}{path}", self.base), pointer, |answer| {
+            let run = run(answer);
+            let is_new = run.as_ref().is_none_or(|run| run.started_at >= since);
+            runs.extend(run.filter(|_| is_new));
+            is_new
+        })?;
+        Ok(runs)
+    }
+}
+
+impl PastRun {
+    /// A run without parts, from an answer with its values at these places.
+    pub(super) fn of(answer: &Value, places: &Places) -> Option<Self> {
+        let mut values = values(answer, places);
+        Some(Self {
+            id: values.remove("id")?,
+            started_at: values.remove("start")?.parse().ok()?,
+            values,
+            parts: Vec::new(),
+        })
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<String> {
+        self.values.get(name).cloned()
+    }
+
+    /// The report of a job with these values. `event` is the file that describes an event of GitHub.
+    pub(super) fn report(&self, job: &Values, event: Option<&Value>) -> PastReport {
+        let value = |name: &str| job.get(name).cloned().or_else(|| self.value(name));
+        let event = event.map(|event| event.to_string().into_bytes());
+        let start = job.get("start").and_then(|start| start.parse().ok());
+        PastReport {
+            id: format!("{}/{}", self.id, job.get("id").map_or("", String::as_str)),
+            ci: ci::detect(&value, &|_| event.clone()),
+            started_at: Some(start.unwrap_or(self.started_at)),
+            ..PastReport::default()
+        }
+    }
+}
+
+/// The values at these places of an answer.
+pub(super) fn values(answer: &Value, places: &Places) -> Values {
+    let found = places.iter().filter_map(|(name, place)| {
+        let value = match place.starts_with('/') {
+            true => text(answer, place)?,
+            false => (*place).to_owned(),
+        };
+        Some((*name, value))
+    });
+    found.collect()
+}
+
+/// A text or a number of a JSON document, as text.
+pub(super) fn text(value: &Value, pointer: &str) -> Option<String> {
+    match value.pointer(pointer)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// The entries of an array of a JSON document; none if it has no such array.
+pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    let entries = value.pointer(pointer).and_then(Value::as_array);
+    entries.into_iter().flatten()
+}
