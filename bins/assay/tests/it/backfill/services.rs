@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_testkit::{Cli, assert_contains};
+use assay_testkit::{Cli, ServedWorld, assert_contains, text};
 use serde_json::json;
 
 use super::{
@@ -136,7 +136,8 @@ fn jenkins_has_branches_artifacts_and_a_test_report() {
                    "artifacts": artifacts, "actions": [{}, {"lastBuiltRevision": {"SHA1": "c0ffee"}}]})
         };
         match path.split('?').next().unwrap() {
-            "/job/web/api/json" => json(&json!({"fullName": "web", "jobs": [{"name": "main"}]})),
+            "/job/web/api/json" => json(&json!({"fullName": "web", "jobs": [{"name": "main"}],
+                "_class": "org.jenkinsci.plugins.workflow.multibranch.WorkflowMultiBranchProject"})),
             "/job/web/job/main/api/json" => json(&json!({"fullName": "web/main", "allBuilds": [
                 build(2, json!([])), build(1, json!([{"relativePath": "out/junit report.xml"}, {"relativePath": "a.png"}])),
             ]})),
@@ -157,6 +158,33 @@ fn jenkins_has_branches_artifacts_and_a_test_report() {
             "s > T > pays,jenkins/jenkins-web-main-2,main,c0ffee,,0,failed",
             "s > T > adds,jenkins/jenkins-web-main-2,main,c0ffee,,0,passed",
         ]
+    );
+}
+
+#[test]
+fn the_name_of_a_job_in_a_folder_of_jenkins_is_no_branch() {
+    let token = ("JENKINS_API_TOKEN", "authorization", "Basic YWRhOnNlY3JldA==");
+    let rows = backfilled(&["--jenkins", "HOST/job/team"], token, |_, path| {
+        let at = start()
+            .parse::<assay_domain::timestamp::Timestamp>()
+            .unwrap()
+            .unix_ms();
+        let revision =
+            json!({"SHA1": "c0ffee", "branch": [{"SHA1": "c0ffee", "name": "refs/remotes/origin/main"}]});
+        match path.split('?').next().unwrap() {
+            "/job/team/api/json" => json(&json!({"fullName": "team", "jobs": [{"name": "api"}],
+                "_class": "com.cloudbees.hudson.plugins.folder.Folder"})),
+            "/job/team/job/api/api/json" => json(&json!({"fullName": "team/api", "allBuilds": [
+                {"number": 1, "url": "https://ci.test/1", "timestamp": at, "building": false, "artifacts": [{"relativePath": "junit.xml"}],
+                 "actions": [{"lastBuiltRevision": revision}]},
+            ]})),
+            "/job/team/job/api/1/artifact/junit%2Exml" => (200, String::new(), xml().into_bytes()),
+            _ => status(404, ""),
+        }
+    });
+    assert_eq!(
+        rows,
+        ["totals > pays,jenkins/jenkins-team-api-1,main,c0ffee,,0,failed"]
     );
 }
 
@@ -264,8 +292,8 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
     assert_eq!(
         rows(&folder),
         [
-            "totals > pays,9,main,c0ffee,,0,passed",
-            "totals > pays,10,main,decaf,,0,failed"
+            "totals > pays,main/9/c0ffee,main,c0ffee,,0,passed",
+            "totals > pays,main/10/decaf,main,decaf,,0,failed"
         ]
     );
 
@@ -279,4 +307,108 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
     assert_contains(&plan, &format!("2 runs of dir builds, from {day} to {day}"));
     let none = assay_testkit::stderr_text(&dated(&["--plan", "--days", "2"]));
     assert_contains(&none, "no finished run of the last 2 days");
+}
+
+/// Jenkins numbers the builds of each branch from 1, and those of a job that was made again once more.
+#[test]
+fn builds_of_one_number_are_one_run_only_with_one_branch_and_commit() {
+    let world = ServedWorld::with_ingest(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let builds = [
+        ("main/1-c0ffee/unit", true),
+        ("main/1-c0ffee/e2e", true),
+        ("main/1-decaf/unit", true),
+        ("feature/1-c0ffee/unit", false),
+        ("feature/2-beef/unit", false),
+    ];
+    for (path, pays) in builds {
+        let path = folder.path().join("builds").join(path);
+        fs::create_dir_all(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        fs::write(path.join("junit.xml"), junit::report(&start(), &[(name, pays)])).unwrap();
+    }
+    let key = world
+        .cli
+        .json(&["key", "create-ingest", "--project", "web", "--backfill"]);
+    let run = |arguments: &[&str]| {
+        let mut run = world.cli.command(arguments);
+        run.current_dir(folder.path())
+            .env("ASSAY_INGEST_URL", world.server.ingest().base())
+            .env("ASSAY_INGEST_KEY", text(&key["key"]));
+        run
+    };
+    let flags = [
+        "backfill",
+        "--dir",
+        "builds",
+        "--pattern",
+        "{branch}/{run}-{commit}",
+    ];
+    let shown = succeeded(run(&[&flags[..], &["--csv", "h.csv"]].concat()));
+    assert_contains(&shown, "1 day, 4 runs.");
+    succeeded(run(&["analyze", "h.csv"]));
+    let mut runs: Vec<_> = rows(&folder)
+        .iter()
+        .map(|row| row.split(',').nth(1).unwrap().to_owned())
+        .collect();
+    runs.sort();
+    let expected = [
+        "feature/1/c0ffee",
+        "feature/2/beef",
+        "main/1/c0ffee",
+        "main/1/c0ffee",
+        "main/1/decaf",
+    ];
+    assert_eq!(runs, expected);
+
+    // Another commit has the key of one of them.
+    let other = [
+        "upload",
+        "builds/main/1-decaf",
+        "--run-key",
+        "main/1/decaf",
+        "--commit",
+        "5eed",
+    ];
+    succeeded(run(&other));
+    let output = run(&flags).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_contains(&shown, "Of 4 runs, 4 have reports; reports: 3 stored, 1 refused.");
+    assert_eq!(output.status.code(), Some(1));
+    let state = folder.path().join("state");
+    let again = [&flags[..], &["--days", "10", "--state", state.to_str().unwrap()]].concat();
+    fs::remove_dir_all(folder.path().join("builds/main/1-decaf")).unwrap();
+    assert_contains(
+        &succeeded(run(&again)),
+        "Of 3 runs, 3 have reports; reports: 3 there already.",
+    );
+}
+
+#[test]
+fn a_history_that_was_written_before_stays_until_the_next_one_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let build = folder.path().join("builds/1");
+    fs::create_dir_all(&build).unwrap();
+    fs::write(build.join("junit.xml"), "<testsuites/>").unwrap();
+    let written = |csv: &str| {
+        let flags = ["backfill", "--dir", "builds", "--pattern", "{run}", "--csv", csv];
+        let mut run = Cli::new("").command(&flags);
+        run.current_dir(folder.path()).output().unwrap().status.code()
+    };
+    let history = folder.path().join("h.csv");
+    fs::write(&history, "the old one").unwrap();
+    assert_eq!(written("h.csv"), Some(1));
+    assert_eq!(fs::read_to_string(&history).unwrap(), "the old one");
+
+    fs::write(
+        build.join("junit.xml"),
+        junit::report(&start(), &[("pays", false)]),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("h.csv", folder.path().join("link.csv")).unwrap();
+    assert_eq!(written("link.csv"), Some(0));
+    assert!(fs::read_to_string(&history).unwrap().contains("totals > pays"));
+    // Nothing else is left.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    assert_eq!(written("/dev/null"), Some(0));
 }
