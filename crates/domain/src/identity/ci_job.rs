@@ -129,6 +129,25 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Whether there may be a job that both are about.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_within = |a: &str, b: &str| match b.strip_suffix('*') {
+            Some(beginning) => a.trim_end_matches('*').starts_with(beginning),
+            None => a == b,
+        };
+        let may_be_same = |[a, b]: [&Option<String>; 2], is_within: &dyn Fn(&str, &str) -> bool| match (a, b)
+        {
+            (Some(a), Some(b)) => is_within(a, b) || is_within(b, a),
+            (None, _) | (_, None) => true,
+        };
+        let is_equal = |a: &str, b: &str| a == b;
+        self.issuer == other.issuer
+            && self.repository == other.repository
+            && self.audience == other.audience
+            && may_be_same([&self.reference, &other.reference], &is_within)
+            && may_be_same([&self.environment, &other.environment], &is_equal)
+    }
+
     /// Whether it is about this job.
     pub fn covers(&self, job: &CiJob) -> bool {
         let is_reference = |wanted: &str| {
