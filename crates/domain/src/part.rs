@@ -1,14 +1,18 @@
-//! Parts of a run: what one upload or import added, and how the parts of a slot make up its executions.
+//! Parts of a run: what one upload or import added, and how the parts make up the run's executions.
 //!
-//! A part is a fact. Which execution its results belong to is derived from all parts of the slot, in an order that does
+//! A part is a fact. Which execution its results belong to is derived from all parts of the run, in an order that does
 //! not depend on their arrival: by attempt, then start, then size and content. Each part is one of these:
 //!
 //! - It continues what failed: it is a later attempt of the same command, or of the same leg of the same job, or the same
 //!   job ran only failed tests again. An execution that failed or did not end goes on with the part's result of the test.
-//!   Any other result is one more execution.
+//!   Any other result is one more execution. If a test ran several times in the earlier attempt, in legs or in files of
+//!   one part, a later attempt goes on with its executions only if it ran the test as often.
 //! - It is an addition: the job sent no result of these tests before.
 //! - It is beside other parts that have some of its tests, and nothing tells how they relate, as with legs of a matrix
 //!   on one machine. All results are executions of their own, so a failure stays.
+//!
+//! A part belongs with those of its shard. A later attempt that has a test in another shard, because it distributed the
+//! tests anew, goes on with the test there.
 
 use std::{
     cmp::Reverse,
@@ -41,9 +45,11 @@ impl Default for JobAttempt {
     }
 }
 
-/// One part of a slot.
+/// One part of a run.
 #[derive(Debug, Clone)]
-pub struct SlotPart<'a, T> {
+pub struct RunPart<'a, T> {
+    /// The number of its shard, if the run has shards.
+    pub shard: Option<u32>,
     /// The job that sent it.
     pub sender: &'a Sender,
     /// Its start.
@@ -54,8 +60,8 @@ pub struct SlotPart<'a, T> {
     pub tests: BTreeMap<T, Vec<AttemptStatus>>,
 }
 
-impl<T> SlotPart<'_, T> {
-    /// The place among the parts of the slot. Of two reports with one start, the larger one ran first: the smaller one
+impl<T: Ord> RunPart<'_, T> {
+    /// The place among the parts of the run. Of two reports with one start, the larger one ran first: the smaller one
     /// may hold what failed there.
     fn place(&self) -> impl Ord {
         let Sender {
@@ -64,9 +70,25 @@ impl<T> SlotPart<'_, T> {
             runner,
             attempt,
             report_path,
+            report_files: _,
         } = self.sender;
         let report = (self.started_at, Reverse(self.tests.len()), self.content);
         (*attempt, report, job, id, runner, report_path)
+    }
+
+    /// How often it ran a test.
+    fn executions(&self, test: &T) -> usize {
+        self.tests.get(test).map_or(0, Vec::len)
+    }
+
+    /// Whether it may be a command of the job that ran some of the tests of another part again.
+    fn may_rerun(&self, other: &Self) -> bool {
+        self.shard == other.shard
+            && self.sender.is_same_instance(other.sender)
+            && are_of_one_folder(self.sender, other.sender)
+            && self.tests.len() < other.tests.len()
+            && self.tests.keys().all(|test| other.tests.contains_key(test))
+            && self.place() > other.place()
     }
 }
 
@@ -79,7 +101,7 @@ pub struct ExecutionRef {
     pub execution: usize,
 }
 
-/// The executions of a slot.
+/// The executions of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedParts<T> {
     /// The executions of each test. Each consists of executions of parts, of which a later one continues an earlier one.
@@ -88,12 +110,12 @@ pub struct MergedParts<T> {
     pub roles: Vec<PartRole>,
 }
 
-/// The role of a part in its slot.
+/// The role of a part in its run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartRole {
     /// Whether it continues earlier parts.
     pub continues: bool,
-    /// The parts with some of its tests that it neither continues nor is continued by.
+    /// The parts of its shard with some of its tests that it neither continues nor is continued by.
     pub beside: BTreeSet<usize>,
     /// Whether a later attempt of its job ran all of its tests again, so that its errors outside of tests and its
     /// interruption are over.
@@ -105,9 +127,9 @@ pub struct PartRole {
     pub selected_from: BTreeSet<usize>,
 }
 
-/// Puts the executions of a slot together from its parts. The result does not depend on the order of the parts.
-pub fn merge_parts<T: Copy + Ord + Hash>(parts: &[SlotPart<'_, T>]) -> MergedParts<T> {
-    let mut ordered: Vec<(usize, &SlotPart<'_, T>)> = parts.iter().enumerate().collect();
+/// Puts the executions of a run together from its parts. The result does not depend on the order of the parts.
+pub fn merge_parts<T: Copy + Ord + Hash>(parts: &[RunPart<'_, T>]) -> MergedParts<T> {
+    let mut ordered: Vec<(usize, &RunPart<'_, T>)> = parts.iter().enumerate().collect();
     ordered.sort_by(|(_, left), (_, right)| left.place().cmp(&right.place()));
     let mut merging = Merging {
         parts,
@@ -132,6 +154,7 @@ pub fn merge_parts<T: Copy + Ord + Hash>(parts: &[SlotPart<'_, T>]) -> MergedPar
 
 /// Parts of one sender that belong together: a report, and those that ran its failed tests again.
 struct Group<'a, T> {
+    shard: Option<u32>,
     sender: &'a Sender,
     parts: Vec<usize>,
     tests: BTreeSet<T>,
@@ -163,7 +186,7 @@ impl Chain {
 }
 
 struct Merging<'a, T> {
-    parts: &'a [SlotPart<'a, T>],
+    parts: &'a [RunPart<'a, T>],
     groups: Vec<Group<'a, T>>,
     chains: BTreeMap<T, Vec<Chain>>,
     roles: Vec<PartRole>,
@@ -171,23 +194,25 @@ struct Merging<'a, T> {
 
 impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
     /// Adds a part after all earlier ones.
-    fn add(&mut self, index: usize, part: &SlotPart<'a, T>) {
+    fn add(&mut self, index: usize, part: &RunPart<'a, T>) {
         let reran = self.groups_that_it_reran(part);
-        let legs = self.legs(part);
-        let again = self.parts_of_legs(part, &legs);
-        let commands = (0..).zip(&self.groups);
-        let commands = commands.filter(|(_, group)| part.sender.is_later_command_than(group.sender));
-        let named: BTreeSet<usize> = commands
+        let commands: BTreeSet<usize> = (0..)
+            .zip(&self.groups)
+            .filter(|(_, group)| group.shard == part.shard && part.sender.is_later_command_than(group.sender))
             .map(|(index, _)| index)
-            .chain(reran.iter().copied())
             .collect();
+        let legs = self.legs(part, &|shard| shard == part.shard);
+        let legs_elsewhere = self.legs(part, &|shard| shard != part.shard);
+        let only_failed = self.groups_of_which_only_failed_tests_ran(part);
+        let again = self.parts_of_this_attempt(part);
         let continues: Vec<bool> = (0..self.groups.len())
-            .map(|group| named.contains(&group) || legs.contains(&group))
+            .map(|group| reran.contains(&group) || commands.contains(&group) || legs.contains(&group))
             .collect();
         let group = match reran.first() {
             Some(first) => *first,
             None => {
                 self.groups.push(Group {
+                    shard: part.shard,
                     sender: part.sender,
                     parts: Vec::new(),
                     tests: BTreeSet::new(),
@@ -198,12 +223,33 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         let left_failed = self.left_failed(part, &continues);
         let selected_from = self.selected_from(part, &continues);
         let mut beside = BTreeSet::new();
+        let mut goes_on = continues.contains(&true);
         for (test, statuses) in &part.tests {
-            let is_told_apart = self.all_legs_ran_again(&legs, &again, test);
-            let can_continue =
-                |group: usize| named.contains(&group) || is_told_apart && legs.contains(&group);
+            let of_leg = match self.have(&legs, test) {
+                true => &legs,
+                false => &legs_elsewhere,
+            };
+            let is_repeated = |groups: &BTreeSet<usize>| {
+                let executions = self.executions_before(groups, &only_failed, test);
+                executions < 2 || executions_again(&again, test) >= executions
+            };
+            let (of_command, of_leg) = (
+                is_repeated(&commands).then_some(&commands),
+                is_repeated(of_leg).then_some(of_leg),
+            );
+            let can_continue = |group: usize| {
+                let is_in =
+                    |groups: Option<&BTreeSet<usize>>| groups.is_some_and(|groups| groups.contains(&group));
+                reran.contains(&group) || is_in(of_command) || is_in(of_leg)
+            };
+            let is_of_shard = |group: usize| {
+                let group = self.groups.get(group);
+                group.is_some_and(|group| group.shard == part.shard)
+            };
             let chains = self.chains.entry(*test).or_default();
-            let others = chains.iter().filter(|chain| !can_continue(chain.group));
+            let others = chains
+                .iter()
+                .filter(|chain| !can_continue(chain.group) && is_of_shard(chain.group));
             beside.extend(
                 others
                     .filter_map(|chain| chain.executions.last())
@@ -222,7 +268,10 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
                     execution,
                 };
                 match open.next().and_then(|place| chains.get_mut(place)) {
-                    Some(chain) => chain.go_on(execution, *status, group),
+                    Some(chain) => {
+                        goes_on = true;
+                        chain.go_on(execution, *status, group);
+                    }
                     None => chains.push(Chain {
                         executions: vec![execution],
                         status: *status,
@@ -241,7 +290,7 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             }
         }
         if let Some(role) = self.roles.get_mut(index) {
-            role.continues = continues.contains(&true);
+            role.continues = goes_on;
             role.left_failed = left_failed;
             role.selected_from = selected_from;
             role.beside.extend(beside);
@@ -251,7 +300,7 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
     /// The number of tests that the part lacks, and that are failed in the groups that it continues and that have its tests,
     /// or tests of another one of these groups: the attempt between may have run a failed test alone. A group of several
     /// files counts for each file in its folder: another package may have tests of these names.
-    fn left_failed(&self, part: &SlotPart<'_, T>, continues: &[bool]) -> usize {
+    fn left_failed(&self, part: &RunPart<'_, T>, continues: &[bool]) -> usize {
         let mut known: BTreeSet<T> = part.tests.keys().copied().collect();
         let mut related = BTreeSet::new();
         loop {
@@ -269,14 +318,18 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             known.extend(&group.tests);
         }
         let is_left = |chain: &Chain| chain.is_open() && related.contains(&chain.group);
+        // A later attempt of shards may have distributed the tests anew.
+        let elsewhere = self.parts_of_this_attempt(part).into_iter();
+        let elsewhere: Vec<_> = elsewhere.filter(|other| other.shard != part.shard).collect();
+        let ran = |test: &T| part.tests.contains_key(test) || executions_again(&elsewhere, test) > 0;
         let chains = self.chains.iter();
         chains
-            .filter(|(test, chains)| !part.tests.contains_key(test) && chains.iter().any(is_left))
+            .filter(|(test, chains)| chains.iter().any(is_left) && !ran(test))
             .count()
     }
 
     /// The earlier parts of the groups that the part continues, of which it lacks tests.
-    fn selected_from(&self, part: &SlotPart<'_, T>, continues: &[bool]) -> BTreeSet<usize> {
+    fn selected_from(&self, part: &RunPart<'_, T>, continues: &[bool]) -> BTreeSet<usize> {
         let continued = self
             .groups
             .iter()
@@ -292,12 +345,11 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
 
     /// The groups of the part's own sender and folder with some of its tests, if the part ran only their failed tests
     /// again; else none.
-    fn groups_that_it_reran(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
-        let own_path = part.sender.report_path.as_deref();
+    fn groups_that_it_reran(&self, part: &RunPart<'_, T>) -> BTreeSet<usize> {
         let is_own = |group: &Group<'_, T>| {
-            let paths = group.sender.report_path.as_deref().zip(own_path);
-            group.sender.is_same_instance(part.sender)
-                && paths.is_none_or(|(path, own)| may_repeat(path, own))
+            group.shard == part.shard
+                && group.sender.is_same_instance(part.sender)
+                && are_of_one_folder(group.sender, part.sender)
                 && part.tests.keys().any(|test| group.tests.contains(test))
         };
         let groups: BTreeSet<usize> = (0..)
@@ -305,61 +357,101 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             .filter(|(_, group)| is_own(group))
             .map(|(index, _)| index)
             .collect();
-        let tests: BTreeSet<T> = groups
-            .iter()
-            .filter_map(|group| self.groups.get(*group))
-            .flat_map(|group| group.tests.iter().copied())
-            .collect();
-        let earlier = tests.into_iter().map(|test| {
-            let chains = self.chains.get(&test).map(Vec::as_slice).unwrap_or_default();
-            let failed = chains
-                .iter()
-                .any(|chain| groups.contains(&chain.group) && chain.is_open());
-            (test, failed)
-        });
         // All tests again may also be another leg of a matrix on the same machine.
-        match is_selection_of_failed(earlier, part.tests.keys().copied()) {
+        match self.has_only_failed_tests_of(part, &groups) {
             true => groups,
             false => BTreeSet::new(),
         }
     }
 
-    /// The groups of earlier attempts of the job that may be of the part's leg.
-    fn legs(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
+    /// The groups of one report file each of which the part has only failed tests.
+    fn groups_of_which_only_failed_tests_ran(&self, part: &RunPart<'_, T>) -> BTreeSet<usize> {
+        let groups = (0..).zip(&self.groups);
+        groups
+            .filter(|(_, group)| group.sender.report_files <= 1)
+            .map(|(index, _)| index)
+            .filter(|index| self.has_only_failed_tests_of(part, &BTreeSet::from([*index])))
+            .collect()
+    }
+
+    fn has_only_failed_tests_of(&self, part: &RunPart<'_, T>, groups: &BTreeSet<usize>) -> bool {
+        let tests: BTreeSet<T> = groups
+            .iter()
+            .filter_map(|group| self.groups.get(*group))
+            .flat_map(|group| group.tests.iter().copied())
+            .collect();
+        let earlier = tests
+            .into_iter()
+            .map(|test| (test, self.open_chains(groups, &test) > 0));
+        is_selection_of_failed(earlier, part.tests.keys().copied())
+    }
+
+    /// The number of executions of a test in these groups that a retry can follow.
+    fn open_chains(&self, groups: &BTreeSet<usize>, test: &T) -> usize {
+        let chains = self.chains.get(test).map(Vec::as_slice).unwrap_or_default();
+        let is_open = |chain: &&Chain| groups.contains(&chain.group) && chain.is_open();
+        chains.iter().filter(is_open).count()
+    }
+
+    /// The groups of earlier attempts of the job in these shards that may be of the part's leg.
+    fn legs(&self, part: &RunPart<'_, T>, is_in: &dyn Fn(Option<u32>) -> bool) -> BTreeSet<usize> {
         legs_of(&self.groups, part, |group| {
-            part.sender.is_later_job_than(group.sender)
+            is_in(group.shard) && part.sender.is_later_job_than(group.sender)
         })
     }
 
-    /// The parts of this attempt that may be of the same legs; empty if there is only one leg, which needs no comparison.
-    fn parts_of_legs(&self, part: &SlotPart<'_, T>, legs: &BTreeSet<usize>) -> Vec<&'a SlotPart<'a, T>> {
-        let is_beside = |other: &&SlotPart<'_, T>| {
-            legs.len() > 1
-                && part.sender.job == other.sender.job
-                && part.sender.attempt == other.sender.attempt
-                && !self.legs(other).is_disjoint(legs)
+    /// Whether one of these groups has a test.
+    fn have(&self, groups: &BTreeSet<usize>, test: &T) -> bool {
+        let mut groups = groups.iter().filter_map(|group| self.groups.get(*group));
+        groups.any(|group| group.tests.contains(test))
+    }
+
+    /// The parts of this attempt of the part's job, with the part.
+    fn parts_of_this_attempt(&self, part: &RunPart<'_, T>) -> Vec<&'a RunPart<'a, T>> {
+        let is_beside = |other: &&RunPart<'_, T>| {
+            part.sender.job == other.sender.job && part.sender.attempt == other.sender.attempt
         };
         self.parts.iter().filter(is_beside).collect()
     }
 
-    /// Whether at least as many parts of this attempt have the test as there were legs with it in any earlier attempt.
-    /// Otherwise a leg may be missing, and another leg does not answer for it.
-    fn all_legs_ran_again(&self, legs: &BTreeSet<usize>, again: &[&SlotPart<'_, T>], test: &T) -> bool {
-        let mut earlier: BTreeMap<u64, usize> = BTreeMap::new();
-        let groups = legs.iter().filter_map(|leg| self.groups.get(*leg));
-        for group in groups.filter(|group| group.tests.contains(test)) {
-            *earlier.entry(group.sender.attempt.of_job).or_default() += 1;
+    /// How often one attempt ran a test in these groups; of several attempts the most. Where only failed tests ran again,
+    /// the executions that failed count.
+    fn executions_before(&self, groups: &BTreeSet<usize>, only_failed: &BTreeSet<usize>, test: &T) -> usize {
+        let mut by_attempt: BTreeMap<JobAttempt, usize> = BTreeMap::new();
+        for index in groups {
+            let Some(group) = self.groups.get(*index) else {
+                continue;
+            };
+            let parts = group.parts.iter().filter_map(|part| self.parts.get(*part));
+            let executions = match only_failed.contains(index) {
+                true => self.open_chains(&BTreeSet::from([*index]), test),
+                false => parts.map(|part| part.executions(test)).max().unwrap_or(0),
+            };
+            *by_attempt.entry(group.sender.attempt).or_default() += executions;
         }
-        let most = earlier.into_values().max().unwrap_or_default();
-        most < 2 || again.iter().filter(|part| part.tests.contains_key(test)).count() >= most
+        by_attempt.into_values().max().unwrap_or_default()
     }
+}
+
+/// How often these parts of one attempt ran a test, without commands that ran it again.
+fn executions_again<T: Ord>(parts: &[&RunPart<'_, T>], test: &T) -> usize {
+    let is_rerun = |part: &RunPart<'_, T>| parts.iter().any(|other| part.may_rerun(other));
+    let with_test = parts.iter().filter(|part| part.tests.contains_key(test));
+    let first = with_test.filter(|part| !is_rerun(part));
+    first.map(|part| part.executions(test)).sum()
+}
+
+/// Whether the paths of two reports are of one folder and shard. An unknown path tells nothing apart.
+fn are_of_one_folder(one: &Sender, other: &Sender) -> bool {
+    let paths = one.report_path.as_deref().zip(other.report_path.as_deref());
+    paths.is_none_or(|(one, other)| may_repeat(one, other))
 }
 
 /// The groups among these that may be of the part's leg of the job: those with its very path, else those whose paths
 /// differ only as those of attempts do, else all.
 fn legs_of<T: Ord>(
     groups: &[Group<'_, T>],
-    part: &SlotPart<'_, T>,
+    part: &RunPart<'_, T>,
     is_candidate: impl Fn(&Group<'_, T>) -> bool,
 ) -> BTreeSet<usize> {
     let candidates: Vec<(usize, &Group<'_, T>)> = (0..)
@@ -391,11 +483,24 @@ fn is_within(report: &Sender, folder: &Sender) -> bool {
     paths.is_some_and(|(path, folder)| folder.ends_with('/') && path.starts_with(folder))
 }
 
-/// Whether a later attempt of the part's job or command ran all of its tests again, in all legs that have them. A part
-/// without tests says nothing about what ran, so a later attempt must then have sent as many reports as the part's own.
-fn is_superseded<T: Copy + Ord + Hash>(groups: &[Group<'_, T>], part: &SlotPart<'_, T>) -> bool {
+/// Whether a later attempt of the part's job or command ran all of its tests again, in all legs that have them: in the
+/// part's shard, or in all shards. The report file of an error, or of tests that did not run, is unknown, so a later
+/// attempt must also have sent as many files.
+fn is_superseded<T: Copy + Ord + Hash>(groups: &[Group<'_, T>], part: &RunPart<'_, T>) -> bool {
+    ran_again(groups, part, |shard| shard == part.shard)
+        || part.shard.is_some() && ran_again(groups, part, |_| true)
+}
+
+/// The same in some shards.
+fn ran_again<T: Copy + Ord + Hash>(
+    groups: &[Group<'_, T>],
+    part: &RunPart<'_, T>,
+    is_in: impl Fn(Option<u32>) -> bool,
+) -> bool {
     let is_later = |group: &Group<'_, T>| {
-        group.sender.is_later_job_than(part.sender) || group.sender.is_later_command_than(part.sender)
+        is_in(group.shard)
+            && (group.sender.is_later_job_than(part.sender)
+                || group.sender.is_later_command_than(part.sender))
     };
     let later = legs_of(groups, part, is_later);
     let later: Vec<&Group<'_, T>> = later.iter().filter_map(|index| groups.get(*index)).collect();
@@ -404,19 +509,27 @@ fn is_superseded<T: Copy + Ord + Hash>(groups: &[Group<'_, T>], part: &SlotPart<
         .any(|group| may_be_one_leg(group.sender, part.sender));
     let own: Vec<&Group<'_, T>> = groups
         .iter()
+        .filter(|group| is_in(group.shard))
         .filter(|group| group.sender.job == part.sender.job && group.sender.attempt == part.sender.attempt)
         .filter(|group| !has_path || may_be_one_leg(group.sender, part.sender))
         .collect();
     let attempts: BTreeSet<JobAttempt> = later.iter().map(|group| group.sender.attempt).collect();
     attempts.into_iter().any(|attempt| {
-        let again = || later.iter().filter(|group| group.sender.attempt == attempt);
-        let ran_again = |test: &T| {
-            let count = |groups: &mut dyn Iterator<Item = &&Group<'_, T>>| {
-                groups.filter(|group| group.tests.contains(test)).count()
-            };
-            count(&mut again()) >= count(&mut own.iter()).max(1)
+        let again: Vec<&Group<'_, T>> = later
+            .iter()
+            .copied()
+            .filter(|group| group.sender.attempt == attempt)
+            .collect();
+        let reports = |groups: &[&Group<'_, T>]| {
+            let files = groups.iter().map(|group| group.sender.report_files.max(1));
+            files.sum::<u32>()
         };
-        part.tests.keys().all(ran_again) && (!part.tests.is_empty() || again().count() >= own.len())
+        let with_test = |groups: &[&Group<'_, T>], test: &T| {
+            let groups = groups.iter().filter(|group| group.tests.contains(test));
+            groups.count()
+        };
+        let ran_again = |test: &T| with_test(&again, test) >= with_test(&own, test).max(1);
+        reports(&again) >= reports(&own) && part.tests.keys().all(ran_again)
     })
 }
 
@@ -425,8 +538,8 @@ mod tests {
     use super::*;
     use AttemptStatus::{Failed, Interrupted, Passed, Skipped};
 
-    /// A part of the job `test`: attempt of the job, attempt of the command, machine and path of the report after a
-    /// colon, start, tests.
+    /// A part of the job `test`: attempt of the job, attempt of the command, machine with the shard after a `#` and the
+    /// path of the report after a colon, start, tests. A folder has two report files.
     type Sent<'a> = (u64, u32, &'a str, i64, &'a [(&'a str, &'a [AttemptStatus])]);
 
     /// The executions of each test as the numbers of their parts, and the roles of the parts.
@@ -436,20 +549,22 @@ mod tests {
             .map(|(of_job, of_command, runner, ..)| Sender {
                 job: Some("test".to_owned()),
                 id: None,
-                runner: runner.split(':').next().map(str::to_owned),
+                runner: runner.split([':', '#']).next().map(str::to_owned),
                 attempt: JobAttempt {
                     of_job: *of_job,
                     of_command: *of_command,
                 },
                 report_path: runner.split_once(':').map(|(_, path)| path.to_owned()),
+                report_files: if runner.ends_with('/') { 2 } else { 1 },
             })
             .collect();
         let contents: Vec<[u8; 1]> = (0..).take(parts.len()).map(|place| [place]).collect();
-        let slot: Vec<SlotPart<'_, &str>> = parts
+        let slot: Vec<RunPart<'_, &str>> = parts
             .iter()
             .zip(&senders)
             .zip(&contents)
-            .map(|(((.., start, tests), sender), content)| SlotPart {
+            .map(|(((_, _, runner, start, tests), sender), content)| RunPart {
+                shard: sender_shard(runner),
                 sender,
                 started_at: Timestamp::from_unix_ms(*start),
                 content,
@@ -462,6 +577,95 @@ mod tests {
             .into_iter()
             .map(|(test, all)| (test.to_owned(), all.into_iter().map(numbers).collect()));
         (executions.collect(), roles)
+    }
+
+    fn sender_shard(runner: &str) -> Option<u32> {
+        let (_, shard) = runner.split_once('#')?;
+        shard.split(':').next()?.parse().ok()
+    }
+
+    #[test]
+    fn a_file_does_not_answer_for_another_one_of_its_upload() {
+        let both: Sent<'_> = (
+            1,
+            1,
+            "m:out/",
+            0,
+            &[("a", &[Passed]), ("health", &[Passed, Failed])],
+        );
+        let one: Sent<'_> = (
+            2,
+            1,
+            "n:out/a/r.xml",
+            9,
+            &[("a", &[Passed]), ("health", &[Passed])],
+        );
+        let (executions, roles) = merged(&[both, one]);
+        assert_eq!(executions["health"], [vec![0], vec![0], vec![1]]);
+        assert!(!roles[0].is_superseded);
+        let again: Sent<'_> = (
+            2,
+            1,
+            "n:out/",
+            9,
+            &[("a", &[Passed]), ("health", &[Passed, Passed])],
+        );
+        let (executions, roles) = merged(&[both, again]);
+        assert_eq!(executions["health"], [vec![0], vec![0, 1], vec![1]]);
+        assert!(roles[0].is_superseded);
+        let other: Sent<'_> = (2, 1, "n:out/b/r.xml", 9, &[("health", &[Passed])]);
+        let (executions, _) = merged(&[both, one, other]);
+        assert_eq!(executions["health"], [vec![0], vec![0, 1], vec![2]]);
+        // The command's own retry is no second file.
+        let retried: Sent<'_> = (2, 1, "n:out/a/again.xml", 10, &[("health", &[Passed])]);
+        assert_eq!(merged(&[both, one, retried]).0["health"].len(), 4);
+    }
+
+    #[test]
+    fn an_error_of_a_file_without_tests_is_over_only_if_as_many_files_came_again() {
+        let with_error: Sent<'_> = (1, 1, "m:out/", 0, &[("a", &[Passed])]);
+        let again = |path| merged(&[with_error, (2, 1, path, 9, &[("a", &[Passed])])]).1[0].is_superseded;
+        assert!(!again("n:out/a/r.xml"));
+        assert!(again("n:out/"));
+    }
+
+    #[test]
+    fn the_failed_execution_of_a_name_that_a_file_has_twice_may_run_again_alone() {
+        let first: Sent<'_> = (1, 1, "m:r.xml", 0, &[("a", &[Passed]), ("x", &[Passed, Failed])]);
+        let alone: Sent<'_> = (2, 1, "n:r.xml", 9, &[("x", &[Passed])]);
+        assert_eq!(merged(&[first, alone]).0["x"], [vec![0], vec![0, 1]]);
+        let all: Sent<'_> = (2, 1, "n:r.xml", 9, &[("a", &[Passed]), ("x", &[Passed])]);
+        assert_eq!(merged(&[first, all]).0["x"], [vec![0], vec![0], vec![1]]);
+    }
+
+    #[test]
+    fn a_later_attempt_may_run_a_test_in_another_shard() {
+        let one: Sent<'_> = (1, 1, "m#1:r.xml", 0, &[("a", &[Passed]), ("b", &[Failed])]);
+        let two: Sent<'_> = (1, 1, "n#2:r.xml", 1, &[("c", &[Failed])]);
+        let failed_again: Sent<'_> = (2, 1, "o#1:r.xml", 9, &[("b", &[Passed]), ("c", &[Passed])]);
+        let (executions, roles) = merged(&[one, two, failed_again]);
+        assert_eq!(
+            (&executions["b"], &executions["c"]),
+            (&vec![vec![0, 2]], &vec![vec![1, 2]])
+        );
+        assert!(roles[2].continues && roles[2].left_failed == 0);
+        // All tests in other shards: the errors of the first attempt are over.
+        let moved: Sent<'_> = (2, 1, "o#1:r.xml", 9, &[("c", &[Passed])]);
+        let (executions, roles) = merged(&[one, two, moved, (2, 1, "p#2:r.xml", 9, one.4)]);
+        assert_eq!(
+            (&executions["b"], &executions["c"]),
+            (&vec![vec![0, 3]], &vec![vec![1, 2]])
+        );
+        assert!(roles[0].is_superseded && roles[1].is_superseded && roles[2].left_failed == 0);
+        // Two packages with a test of one name, each in its shard: each answers for itself.
+        let others: [Sent<'_>; 2] = [
+            (1, 1, "m#1:r.xml", 0, &[("h", &[Passed])]),
+            (1, 1, "n#2:r.xml", 1, &[("h", &[Failed])]),
+        ];
+        let again =
+            |shard| merged(&[others[0], others[1], (2, 1, shard, 9, &[("h", &[Passed])])]).0["h"].clone();
+        assert_eq!(again("o#1:r.xml"), [vec![0], vec![1], vec![2]]);
+        assert_eq!(again("o#2:r.xml"), [vec![0], vec![1, 2]]);
     }
 
     #[test]

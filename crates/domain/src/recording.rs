@@ -123,6 +123,8 @@ pub struct Sender {
     /// The path of its report file. Of several files, their common folder with a final `/`. It separates legs of a
     /// matrix that share a job's name.
     pub report_path: Option<String>,
+    /// The number of its report files; 0 if it is unknown.
+    pub report_files: u32,
 }
 
 impl Sender {

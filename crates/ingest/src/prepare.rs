@@ -122,7 +122,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         content: [0; 32],
         shard,
         context,
-        sender: sender(flags, ci, files.path),
+        sender: sender(flags, ci, &files),
         replaces: flags.replace,
         is_backfilled: false,
         started_at: times.started_at,
@@ -143,7 +143,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
 }
 
 /// The job that sends the report.
-fn sender(flags: &Flags, ci: &CiContext, report_path: Option<String>) -> Sender {
+fn sender(flags: &Flags, ci: &CiContext, files: &Files) -> Sender {
     let line = |text: &Option<String>| text.as_deref().and_then(|text| storable_text(text, LONGEST_LINE));
     let unknown = JobAttempt::default();
     Sender {
@@ -154,7 +154,8 @@ fn sender(flags: &Flags, ci: &CiContext, report_path: Option<String>) -> Sender 
             of_job: ci.attempt.unwrap_or(unknown.of_job),
             of_command: flags.attempt.unwrap_or(unknown.of_command),
         },
-        report_path: line(&report_path),
+        report_path: line(&files.path),
+        report_files: files.count,
     }
 }
 

@@ -59,6 +59,38 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     Err(format!("expected {}", Format::all_in_words()))
 }
 
+/// Whether a text may be the beginning of a report whose reporter crashed: white space alone, JSON that ends within a
+/// value, or XML that ends before its outermost element does.
+pub(crate) fn is_cut_off(text: &str) -> bool {
+    let head = text.trim_start_matches('\u{feff}').trim();
+    match head.chars().next() {
+        None => true,
+        Some('{' | '[') => {
+            let values = serde_json::Deserializer::from_str(head).into_iter::<serde::de::IgnoredAny>();
+            values
+                .take(MOST_VALUES)
+                .any(|value| value.is_err_and(|error| error.is_eof()))
+        }
+        Some('<') => {
+            let Some((at, _)) = elements(head).next() else {
+                return true;
+            };
+            let root = head.get(at..).unwrap_or_default();
+            let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<');
+            let name = root
+                .get(1..)
+                .and_then(|rest| rest.split(is_end).next())
+                .unwrap_or_default();
+            let is_empty_element = root.split_once('>').is_some_and(|(tag, _)| tag.ends_with('/'));
+            !name.eq_ignore_ascii_case("html") && !is_empty_element && !root.contains(&format!("</{name}"))
+        }
+        Some(_) => false,
+    }
+}
+
+/// The most values of a file with several that [`is_cut_off`] reads.
+const MOST_VALUES: usize = 100_000;
+
 /// The XML format by its outermost element, and the byte where that begins. Text before it, such as log lines, is
 /// skipped.
 fn xml(text: &str) -> Option<(usize, Format)> {

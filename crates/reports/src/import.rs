@@ -111,15 +111,23 @@ pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Part
     Ok(PartialReport { report, unread })
 }
 
-/// What the empty files beside other reports say, which are no longer among the unread ones.
+/// What the files beside other reports say that are empty or cut off before the keys of their format, and are no longer
+/// among the unread ones.
 fn empty_beside_others(files: &[SourceFile], pieces: &[Piece], unread: &mut Vec<ReadError>) -> Vec<String> {
+    if pieces.is_empty() || unread.is_empty() {
+        return Vec::new();
+    }
+    let failed: HashSet<String> = unread.iter().map(|error| error.file().to_owned()).collect();
+    let is_empty = |file: &&SourceFile| looks_like_report(&file.bytes).is_none() && is_cut_off(&file.bytes);
     let empty = files
         .iter()
-        .filter(|file| file.bytes.is_empty() && !pieces.is_empty());
+        .filter(|file| failed.contains(&file.name))
+        .filter(is_empty);
     let empty: Vec<&str> = empty.map(|file| &*file.name).collect();
     unread.retain(|error| !empty.contains(&error.file()));
-    let says =
-        |file| format!("{file}: the report is empty or was not written. Its reporter crashed or never ran.");
+    let says = |file| {
+        format!("{file}: the report is empty, cut off or was not written. Its reporter crashed or never ran.")
+    };
     empty.into_iter().map(says).collect()
 }
 
@@ -188,16 +196,24 @@ pub fn read_build(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<N
     builds::runs(pieces.collect::<Result<_, ReadError>>()?)
 }
 
+/// The number of bytes by which a file is recognised: enough for the configuration that Playwright writes before its
+/// results.
+pub const BEGINNING: usize = 4 << 20;
+
 /// The format of a file, or `None` if it is not a report or empty. Callers that search folders skip such files.
 pub fn looks_like_report(bytes: &[u8]) -> Option<Format> {
-    // This is enough for the configuration that Playwright writes before its results.
-    detect::detect(&decode::beginning(bytes, 4 << 20)).ok()
+    detect::detect(&decode::beginning(bytes, BEGINNING)).ok()
+}
+
+/// Whether a whole file that is not recognised may be the beginning of a report whose reporter crashed.
+pub fn is_cut_off(bytes: &[u8]) -> bool {
+    bytes.len() < BEGINNING && detect::is_cut_off(&decode::beginning(bytes, BEGINNING))
 }
 
 /// Explains why a file is not a report, if its content shows what it is instead. `None` for reports and unknown
 /// content.
 pub fn why_no_report(bytes: &[u8]) -> Option<String> {
-    detect::detect(&decode::beginning(bytes, 4 << 20))
+    detect::detect(&decode::beginning(bytes, BEGINNING))
         .err()
         .filter(|hint| !hint.starts_with("expected "))
 }

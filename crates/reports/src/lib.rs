@@ -69,8 +69,8 @@ pub use decode::UnpackedBytes;
 pub use files::KnownFiles;
 pub use gzip::GzipReader;
 pub use import::{
-    NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_build, read_each,
-    read_readable, why_no_report,
+    BEGINNING, NamedReport, Options, PartialReport, is_beside_allure, is_cut_off, looks_like_report, read,
+    read_build, read_each, read_readable, why_no_report,
 };
 pub use karate::{FEATURE_SUFFIX as KARATE_FEATURE_SUFFIX, SUMMARY as KARATE_SUMMARY};
 pub use limits::{

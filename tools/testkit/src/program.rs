@@ -123,8 +123,9 @@ impl Cli {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
-            "assay {arguments:?} ended with {}: {errors}",
-            output.status
+            "assay {arguments:?} ended with {}: {errors}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout)
         );
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("assay {arguments:?}: {error}"))
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::gate::{
     judged::JudgedRun,
     policy::touches_test,
-    selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed, file_of, ran},
+    selector::{Budget, CommandJob, Ended, RunEnd, Selector, file_of, ran},
 };
 
 /// Most tests that run again. New tests come first.
@@ -183,7 +183,7 @@ impl<'a> BurnIn<'a> {
         let names = self.named(&round.candidates);
         let selection = self.selector.select(&names, round.kind)?;
         let failed = match job.run(selection, self.budget.left())? {
-            RunEnd::Reported(report, _) => failed(&report),
+            RunEnd::Reported(report, _) => self.selector.failed(&report),
             RunEnd::Unreported => HashMap::new(),
             RunEnd::TimedOut => {
                 job.progress()

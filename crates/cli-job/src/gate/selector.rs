@@ -162,6 +162,8 @@ pub struct Selector {
     durations: Durations,
     /// The names that this run wrote, by stored names without the parts that change from run to run.
     written: HashMap<TestName, String>,
+    /// How often tests ran that ran several times, as one name in two files does.
+    executions: HashMap<TestName, usize>,
     /// The folder of files that selections read.
     folder: PathBuf,
 }
@@ -186,8 +188,36 @@ impl Selector {
             runner,
             durations: Durations::new(tests.iter().map(|(test, milliseconds)| (test, *milliseconds))),
             written,
+            executions: report
+                .tests
+                .iter()
+                .map(|test| (test.test.clone(), test.attempts.executions().count()))
+                .filter(|(_, executions)| *executions > 1)
+                .collect(),
             folder,
         }
+    }
+
+    /// Whether each test of a later report failed, without those that were skipped, and without those that passed less
+    /// often than they ran in the first report: another test of the name may be missing. A test is under its stored name
+    /// and under its written one, because a project may store either.
+    pub(crate) fn failed(&self, report: &Report) -> HashMap<TestName, bool> {
+        let mut failed = HashMap::new();
+        for (test, has_failed) in ran(report) {
+            let before = self.executions.get(&test.test).copied().unwrap_or(1);
+            if !has_failed && test.attempts.executions().count() < before {
+                continue;
+            }
+            if let Some(name) = &test.shown_as.name {
+                let written = TestName {
+                    name: name.clone(),
+                    file_path: test.test.file_path.clone(),
+                };
+                failed.insert(written, has_failed);
+            }
+            failed.insert(test.test.clone(), has_failed);
+        }
+        failed
     }
 
     /// The seconds of a start of the runner, if the whole command took this long.
@@ -289,23 +319,6 @@ pub(crate) fn ran(report: &Report) -> impl Iterator<Item = (&ReportedTest, bool)
     })
 }
 
-/// Whether each test of a report failed, without those that were skipped. A test is under its stored name and under its
-/// written one, because a project may store either.
-pub(crate) fn failed(report: &Report) -> HashMap<TestName, bool> {
-    let mut failed = HashMap::new();
-    for (test, has_failed) in ran(report) {
-        if let Some(name) = &test.shown_as.name {
-            let written = TestName {
-                name: name.clone(),
-                file_path: test.test.file_path.clone(),
-            };
-            failed.insert(written, has_failed);
-        }
-        failed.insert(test.test.clone(), has_failed);
-    }
-    failed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,6 +335,7 @@ mod tests {
             runner,
             durations: Durations::new(tests.iter().zip([1_000, 2_000, 4_000])),
             written: HashMap::new(),
+            executions: HashMap::new(),
             folder: PathBuf::from("/tmp"),
         }
     }
@@ -391,9 +405,32 @@ mod tests {
             plugin.contains("test_a[0b2f6c9e-58a1-4a7c-9d1e-3f5b7a9c1d2e]"),
             "{plugin}"
         );
-        let failed = failed(&report);
+        let failed = selector.failed(&report);
         assert_eq!(failed.get(&stored), Some(&false));
         assert_eq!(failed.len(), 2, "{failed:?}");
+    }
+
+    #[test]
+    fn a_pass_of_one_of_two_tests_of_a_name_is_no_rerun_of_the_other() {
+        let read = |cases: &[&str]| {
+            let files = cases
+                .iter()
+                .enumerate()
+                .map(|(file, cases)| assay_reports::SourceFile {
+                    name: format!("{file}/r.xml"),
+                    bytes: format!("<testsuites><testsuite name='s'>{cases}</testsuite></testsuites>")
+                        .into_bytes(),
+                    modified: None,
+                });
+            assay_reports::read(&files.collect::<Vec<_>>(), &assay_reports::Options::default()).unwrap()
+        };
+        let passed = "<testcase classname='m' name='health' time='1'/>";
+        let failed = "<testcase classname='m' name='health' time='1'><failure message='x'/></testcase>";
+        let selector = Selector::new(Runner::Pytest, &read(&[passed, failed]), PathBuf::from("/tmp"));
+        let again = |cases: &[&str]| selector.failed(&read(cases)).into_values().collect::<Vec<_>>();
+        assert_eq!(again(&[passed]), Vec::<bool>::new());
+        assert_eq!(again(&[passed, &passed.replace('1', "2")]), [false]);
+        assert_eq!(again(&[failed]), [true]);
     }
 
     #[test]

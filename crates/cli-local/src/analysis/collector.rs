@@ -2,13 +2,12 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet, btree_map::Entry},
+    collections::{HashMap, HashSet},
     sync::Arc,
 };
 
 use assay_domain::{
     attempt::ErrorDetail,
-    execution::TestOutcome,
     observation::{History, RunEnding, RunFacts, RunObservations},
     recording::Recording,
     run::RunState,
@@ -20,7 +19,7 @@ use assay_domain::{
 use crate::analysis::{
     interner::{Signatures, Tests},
     part::{self, Attempt, Part},
-    slot::{ReceivedPart, Slot},
+    run_parts::{ReceivedPart, RunParts},
 };
 
 /// Collects results by run, reduced to the data that the engine and the page need.
@@ -59,8 +58,8 @@ struct Run {
     variant: Arc<str>,
     /// The page of the CI run.
     url: Option<Arc<str>>,
-    /// Its shards by index; 0 for the only part of an unsharded run.
-    slots: BTreeMap<u32, Slot>,
+    /// Its reports; none until the first one is added.
+    parts: Option<RunParts>,
     /// The expected number of shards, if a report names it.
     expected_shards: u32,
 }
@@ -68,12 +67,8 @@ struct Run {
 impl Run {
     /// How the run with these results ended.
     fn ending(&self, observed: &RunObservations) -> RunEnding {
-        let received = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        let (mut is_cut_short, mut has_errors) = (false, false);
-        for (cut_short, with_errors) in self.slots.values().map(Slot::flaws) {
-            is_cut_short |= cut_short;
-            has_errors |= with_errors;
-        }
+        let received = self.parts.as_ref().map_or(0, RunParts::shards);
+        let (is_cut_short, has_errors) = self.parts.as_ref().map(RunParts::flaws).unwrap_or_default();
         let has_failed_test = observed.failures.iter().any(|failure| !failure.recovered);
         RunEnding {
             complete: received >= self.expected_shards && !is_cut_short,
@@ -228,17 +223,17 @@ impl Collector {
             run.variant = variant.into();
         }
         run.url = run.url.take().or_else(|| context.run_url.map(Into::into));
-        let place = shard.map_or(0, |shard| shard.index);
         let received = ReceivedPart {
+            shard: shard.map(|shard| shard.index),
             sender,
             content,
             part,
             is_cut_short: state == RunState::Interrupted,
             has_errors: !report_errors.is_empty(),
         };
-        match run.slots.entry(place) {
-            Entry::Occupied(mut slot) => slot.get_mut().add(received),
-            Entry::Vacant(place) => drop(place.insert(Slot::of(received))),
+        match &mut run.parts {
+            Some(parts) => parts.add(received),
+            None => run.parts = Some(RunParts::of(received)),
         }
         let of_shard = shard.map_or(0, |shard| shard.total.unwrap_or(shard.index));
         run.expected_shards = run.expected_shards.max(of_shard);
@@ -285,7 +280,7 @@ impl Collector {
         let Some(entry) = self.runs.get_mut(index) else {
             return Ok(());
         };
-        if entry.slots.is_empty() {
+        if entry.parts.is_none() {
             entry.branch = run.branch.map(Into::into);
             entry.revision = run.revision.map(Into::into);
             entry.variant = run.variant.into();
@@ -305,8 +300,8 @@ impl Collector {
                 ));
             }
         }
-        let slot = entry.slots.entry(0).or_insert_with(|| Slot::of_rows(started_at));
-        let part = slot.rows();
+        let parts = entry.parts.get_or_insert_with(|| RunParts::of_rows(started_at));
+        let part = parts.rows();
         part.started_at = part.started_at.min(started_at);
         let so_far = u32::try_from(part.attempts_of(test)).unwrap_or(u32::MAX);
         part.add(
@@ -352,7 +347,7 @@ impl Collector {
             revision: None,
             variant: "".into(),
             url: None,
-            slots: BTreeMap::new(),
+            parts: None,
             expected_shards: 0,
         });
         self.keys.insert(key.to_owned(), index);
@@ -364,7 +359,7 @@ impl Collector {
     pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<RunResults<'_>> {
         let mut starts: HashMap<usize, Timestamp> = HashMap::new();
         for run in &self.runs {
-            for started_at in run.slots.values().map(Slot::started_at) {
+            if let Some(started_at) = run.parts.as_ref().map(RunParts::started_at) {
                 let start = starts.entry(run.identity).or_insert(started_at);
                 *start = started_at.min(*start);
             }
@@ -455,22 +450,11 @@ impl RunResults<'_> {
             variant: Arc::clone(&run.variant),
             merge_base: None,
         });
-        let mut parts = run.slots.values().map(Slot::part);
-        if let (Some(only), None) = (parts.next(), parts.next()) {
-            let (plain, untimed) = only.plain();
+        if let Some(part) = run.parts.as_ref().map(RunParts::part) {
+            let (plain, untimed) = part.plain();
             observed.present = plain.clone();
             observed.untimed = untimed.clone();
-            for (test, outcome) in only.other() {
-                observed.add(test, &outcome);
-            }
-            observed.ending = run.ending(&observed);
-            return observed;
-        }
-        let mut tests: Vec<TestOrdinal> = run.slots.values().map(Slot::part).flat_map(Part::tests).collect();
-        tests.sort_unstable();
-        tests.dedup();
-        for test in tests {
-            if let Some(outcome) = self.outcome(test) {
+            for (test, outcome) in part.other() {
                 observed.add(test, &outcome);
             }
         }
@@ -480,41 +464,30 @@ impl RunResults<'_> {
 
     /// All attempts of a test.
     pub(crate) fn attempts(self, test: TestOrdinal) -> impl Iterator<Item = Attempt> {
-        let executions = self.executions(test).into_iter();
-        executions.flat_map(|(_, attempts)| attempts)
+        self.executions(test).into_iter().flatten()
     }
 
-    /// A test's final attempt and its shard.
-    pub(crate) fn last(self, test: TestOrdinal) -> Option<(u32, Attempt)> {
-        let outcome = self.outcome(test)?;
+    /// A test's final attempt.
+    pub(crate) fn last(self, test: TestOrdinal) -> Option<Attempt> {
         let executions = self.executions(test);
-        let (shard, attempts) = executions.get(outcome.final_execution)?;
-        Some((*shard, *attempts.get(outcome.final_retry)?))
+        let outcome = part::outcome(executions.iter().map(Vec::as_slice))?;
+        let attempts = executions.get(outcome.final_execution)?;
+        attempts.get(outcome.final_retry).copied()
     }
 
-    fn outcome(self, test: TestOrdinal) -> Option<TestOutcome> {
-        let executions = self.executions(test);
-        part::outcome(executions.iter().map(|(_, attempts)| attempts.as_slice()))
-    }
-
-    /// A test's executions in each shard, in the store's order: the worst outcome last.
-    fn executions(self, test: TestOrdinal) -> Vec<(u32, Vec<Attempt>)> {
-        let parts = self.run.slots.iter().map(|(shard, slot)| (shard, slot.part()));
-        let mut executions: Vec<_> = parts
-            .flat_map(|(shard, part)| {
-                let executions = part.executions(test).into_iter();
-                executions.map(|attempts| (*shard, attempts))
-            })
-            .collect();
-        executions.sort_by_cached_key(|(_, attempts)| {
+    /// A test's executions in the store's order: the worst outcome last.
+    fn executions(self, test: TestOrdinal) -> Vec<Vec<Attempt>> {
+        let part = self.run.parts.as_ref().map(RunParts::part);
+        let mut executions = part.map(|part| part.executions(test)).unwrap_or_default();
+        executions.sort_by_cached_key(|attempts| {
             part::outcome([attempts.as_slice()]).map(|outcome| outcome.status.severity())
         });
         executions
     }
 
-    /// The starts of the passed tests of a shard.
-    pub(crate) fn starts(self, shard: u32) -> HashMap<TestOrdinal, Timestamp> {
-        let slot = self.run.slots.get(&shard);
-        slot.map(|slot| slot.part().starts()).unwrap_or_default()
+    /// The starts of the passed tests.
+    pub(crate) fn starts(self) -> HashMap<TestOrdinal, Timestamp> {
+        let part = self.run.parts.as_ref().map(RunParts::part);
+        part.map(Part::starts).unwrap_or_default()
     }
 }

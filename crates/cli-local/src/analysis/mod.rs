@@ -13,7 +13,7 @@ mod csv;
 mod interner;
 mod page;
 mod part;
-mod slot;
+mod run_parts;
 mod verdicts;
 
 pub use assay_domain::outcomes::{Outcome, Strip};

@@ -292,22 +292,19 @@ impl Collector {
     }
 }
 
-/// Final results of the newest runs. The starts of passed tests are looked up once per run and shard.
+/// Final results of the newest runs. The starts of passed tests are looked up once per run.
 struct LastResults<'a> {
     runs: &'a [RunResults<'a>],
-    starts: HashMap<(usize, u32), HashMap<TestOrdinal, Timestamp>>,
+    starts: HashMap<usize, HashMap<TestOrdinal, Timestamp>>,
 }
 
 impl LastResults<'_> {
     fn of(&mut self, history: &History, index: usize, test: TestOrdinal) -> Option<(Timestamp, LastRun)> {
         let facts = &history.runs.get(index)?.run;
         let results = self.runs.get(index)?;
-        let (shard, last) = results.last(test)?;
+        let last = results.last(test)?;
         let start = last.started_at.or_else(|| {
-            let starts = self
-                .starts
-                .entry((index, shard))
-                .or_insert_with(|| results.starts(shard));
+            let starts = self.starts.entry(index).or_insert_with(|| results.starts());
             (last.status == AttemptStatus::Passed)
                 .then(|| starts.get(&test).copied())
                 .flatten()

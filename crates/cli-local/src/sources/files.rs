@@ -17,9 +17,6 @@ use walkdir::WalkDir;
 
 /// The maximum number of files of an import.
 const MOST_FILES: usize = 50_000;
-/// The number of bytes by which a file is recognised: enough for the configuration that Playwright writes before its
-/// results.
-const BEGINNING: usize = 4 << 20;
 /// The number of skipped files that are named; the rest is only counted.
 const MOST_NAMED: usize = 10;
 /// The same for skipped files whose kind is recognised.
@@ -59,8 +56,10 @@ pub fn read_candidates(
         .map(|candidate| {
             let mut reason = None;
             let is_recognised = |beginning: &[u8]| {
-                // An empty report of a crashed reporter is an error of the run.
-                let is_empty_report = beginning.is_empty() && candidate.name().ends_with(".xml");
+                // What a crashed reporter left is an error of the run.
+                let is_empty_report =
+                    candidate.name().ends_with(".xml") || candidate.name().ends_with(".json");
+                let is_empty_report = is_empty_report && assay_reports::is_cut_off(beginning);
                 let is_report = !candidate.from_walk
                     || format.is_some()
                     || is_empty_report
@@ -150,7 +149,7 @@ impl Candidate {
         let mut file = File::open(&self.path).with_context(|| name.clone())?;
         let metadata = file.metadata().with_context(|| name.clone())?;
         let mut bytes = Vec::new();
-        read_on(&mut file, &mut bytes, BEGINNING, budget).with_context(|| name.clone())?;
+        read_on(&mut file, &mut bytes, assay_reports::BEGINNING, budget).with_context(|| name.clone())?;
         if !is_recognised(&bytes) {
             budget.remove(bytes.len());
             return Ok(None);

@@ -19,6 +19,8 @@ pub struct Files {
     pub(crate) modified: Option<Timestamp>,
     /// The path of the only file, or the common folder of several with a final `/`. None for standard input.
     pub(crate) path: Option<String>,
+    /// Their number.
+    pub(crate) count: u32,
 }
 
 impl Files {
@@ -28,6 +30,7 @@ impl Files {
             key: key_of(files),
             modified: files.iter().filter_map(|file| file.modified).max(),
             path: common_path(files),
+            count: u32::try_from(files.len()).unwrap_or(u32::MAX),
         }
     }
 }

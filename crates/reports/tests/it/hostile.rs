@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use assay_domain::run::RunState;
-use assay_reports::{Format, Options, ReadError, looks_like_report, read};
+use assay_reports::{Format, Options, ReadError, SourceFile, looks_like_report, read};
 
 use crate::support::{self, plain};
 
@@ -302,4 +302,49 @@ fn a_cut_off_report_of_many_levels_is_read_in_linear_time() {
     );
     let report = plain(vec![support::inline("r.json", text)]).unwrap();
     assert_eq!(report.tests.len(), 1);
+}
+
+#[test]
+fn what_a_crashed_reporter_leaves_beside_a_report_is_an_error_of_the_run() {
+    let beside = |left: &str| {
+        let whole =
+            "<testsuites><testsuite name='s'><testcase classname='m' name='a'/></testsuite></testsuites>";
+        let files = [("a.xml", whole), ("b", left)].map(|(name, text)| SourceFile {
+            name: name.to_owned(),
+            bytes: text.as_bytes().to_vec(),
+            modified: None,
+        });
+        read(&files, &Options::default())
+    };
+    for left in [
+        "",
+        "  \n",
+        "<?xml version='1.0'?>\n",
+        "<?xml version='1.0'?>\n<assem",
+        "<assemblies timestamp='1'>\n<",
+        "{\"stats\": {\"suites\": 1, \"failures\": 1",
+        "[{\"uri\": \"a.feat",
+        "{\"numFailedTests\": 1, \"startTime\":",
+    ] {
+        let report = beside(left).unwrap_or_else(|error| panic!("{left}: {error}"));
+        let error = report.errors.first().and_then(|error| error.message.as_deref());
+        assert!(
+            error.unwrap_or_default().contains("cut off"),
+            "{left}: {:?}",
+            report.errors
+        );
+    }
+    // What is whole, or nothing that a reporter of these formats begins, is no report.
+    for other in [
+        "<coverage line-rate='1'><packages/></coverage>",
+        "<coverage/>",
+        "<html><body><br>",
+        "{\"version\": 3}",
+        "// a comment\n{\"strict\": true}",
+        "[INFO] started",
+        "a=1",
+    ] {
+        assert!(!assay_reports::is_cut_off(other.as_bytes()), "{other}");
+        assert!(beside(other).is_err(), "{other}");
+    }
 }

@@ -161,6 +161,7 @@ diesel::table! {
         command_attempt -> Integer,
         import_id -> Nullable<Uuid>,
         report_path -> Nullable<Text>,
+        report_files -> Integer,
     }
 }
 

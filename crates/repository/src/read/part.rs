@@ -42,6 +42,7 @@ pub(crate) struct StoredPart {
     pub(crate) sender_id: Option<String>,
     pub(crate) sender_runner: Option<String>,
     pub(crate) report_path: Option<String>,
+    pub(crate) report_files: i32,
     pub(crate) job_attempt: i64,
     pub(crate) command_attempt: i32,
     pub(crate) import_id: Option<Uuid>,
@@ -59,6 +60,7 @@ impl StoredPart {
                 of_command: count(self.command_attempt)?,
             },
             report_path: self.report_path.clone(),
+            report_files: count(self.report_files)?,
         })
     }
 

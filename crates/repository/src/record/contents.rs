@@ -10,7 +10,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     execution::TestOutcome,
     observation::{Failure, Repetition},
-    part::{ExecutionRef, MergedParts, PartRole, SlotPart, merge_parts},
+    part::{ExecutionRef, MergedParts, PartRole, RunPart, merge_parts},
     recording::{RecordedAttempt, RecordedTest},
     run::Counts,
     store::StoreError,
@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::intern::RecordingOrdinals;
 use crate::{
     db::{
-        column::{At, bigint, int, status},
+        column::{At, bigint, count, int, status},
         pool::Read,
         schema::{attempt, test},
     },
@@ -381,89 +381,67 @@ impl<'a> RunContents<'a> {
     }
 
     /// Puts the executions of the parts together, and orders each test's by outcome, the worst last, then by shard and by
-    /// the order of the parts. The order of arrival does not matter. Returns the role of each part in its slot.
+    /// the order of the parts. The order of arrival does not matter. Returns the role of each part in its run.
     pub(crate) fn merge(&mut self, parts: &[StoredPart]) -> Result<HashMap<i16, PartRole>, StoreError> {
-        let mut slots: BTreeMap<Option<i32>, Slot> = BTreeMap::new();
-        for part in parts {
-            slots.entry(part.index).or_default().numbers.push(part.number);
-        }
-        let mut roles = HashMap::new();
-        for slot in slots.values_mut().filter(|slot| slot.numbers.len() > 1) {
-            let merged = self.merged(parts, &slot.numbers)?;
-            for (number, role) in slot.numbers.iter().zip(&merged.roles) {
-                roles.insert(*number, role.clone());
-            }
-            slot.merged = Some(merged);
-        }
+        // Parts of different shards and one attempt are apart. A run of many shards is not compared with itself for each.
+        let mut places = BTreeSet::new();
+        let is_repeated = parts.iter().any(|part| !places.insert(part.index))
+            || parts
+                .windows(2)
+                .any(|pair| matches!(pair, [a, b] if a.job_attempt != b.job_attempt));
+        let merged = is_repeated.then(|| self.merged(parts)).transpose()?;
         let indexes: HashMap<i16, Option<i32>> = parts.iter().map(|part| (part.number, part.index)).collect();
         for (test, executions) in self.tests.iter_mut().filter(|(_, all)| all.len() > 1) {
-            let mut by_slot: BTreeMap<Option<i32>, Vec<PartExecution<'a>>> = BTreeMap::new();
-            for part in executions.drain(..).flat_map(Execution::into_parts) {
-                let index = indexes.get(&part.part).copied().flatten();
-                by_slot.entry(index).or_default().push(part);
+            let of_parts: Vec<PartExecution<'a>> =
+                executions.drain(..).flat_map(Execution::into_parts).collect();
+            match merged.as_ref().and_then(|merged| merged.executions.get(test)) {
+                Some(merged) => executions.extend(put_together(of_parts, parts, merged)),
+                None => executions.extend(of_parts.into_iter().map(Execution::from)),
             }
-            for (index, parts) in by_slot {
-                let merged = slots.get(&index).and_then(|slot| slot.of_test(*test));
-                match merged {
-                    Some((numbers, merged)) => executions.extend(put_together(parts, numbers, merged)),
-                    None => executions.extend(parts.into_iter().map(Execution::from)),
-                }
-            }
-            executions.sort_by_key(|execution| execution.outcome().map(|outcome| outcome.status.severity()));
+            executions.sort_by_key(|execution| {
+                let severity = execution.outcome().map(|outcome| outcome.status.severity());
+                (severity, indexes.get(&execution.first.part).copied().flatten())
+            });
         }
-        Ok(roles)
+        let roles = merged.map(|merged| merged.roles).unwrap_or_default();
+        Ok(parts.iter().map(|part| part.number).zip(roles).collect())
     }
 
-    /// The executions of a slot with several parts.
-    fn merged(&self, parts: &[StoredPart], numbers: &[i16]) -> Result<MergedParts<i32>, StoreError> {
-        let mut tests: HashMap<i16, BTreeMap<i32, Vec<AttemptStatus>>> =
-            numbers.iter().map(|number| (*number, BTreeMap::new())).collect();
+    /// The executions of several parts.
+    fn merged(&self, parts: &[StoredPart]) -> Result<MergedParts<i32>, StoreError> {
+        let mut tests: HashMap<i16, BTreeMap<i32, Vec<AttemptStatus>>> = HashMap::new();
         for (test, executions) in &self.tests {
             for execution in executions.iter().flat_map(Execution::parts) {
-                if let Some(of_part) = tests.get_mut(&execution.part) {
-                    of_part.entry(*test).or_default().push(execution.status());
-                }
+                let of_part = tests.entry(execution.part).or_default();
+                of_part.entry(*test).or_default().push(execution.status());
             }
         }
-        let of_slot: Vec<&StoredPart> = parts
+        let senders = parts
             .iter()
-            .filter(|part| tests.contains_key(&part.number))
-            .collect();
-        let senders = of_slot
-            .iter()
-            .map(|part| part.sender())
+            .map(StoredPart::sender)
             .collect::<Result<Vec<_>, _>>()?;
-        let slot_parts: Vec<SlotPart<'_, i32>> = of_slot
-            .iter()
-            .zip(&senders)
-            .map(|(part, sender)| SlotPart {
+        let run_part = |(part, sender)| {
+            let part: &StoredPart = part;
+            Ok(RunPart {
+                shard: part.index.map(count).transpose()?,
                 sender,
                 started_at: part.started_at.0,
                 content: &part.content,
                 tests: tests.remove(&part.number).unwrap_or_default(),
             })
-            .collect();
-        Ok(merge_parts(&slot_parts))
+        };
+        let run_parts: Result<Vec<RunPart<'_, i32>>, StoreError> =
+            parts.iter().zip(&senders).map(run_part).collect();
+        Ok(merge_parts(&run_parts?))
     }
 
-    /// The tests with several executions of parts of this shard. Another part may change how they belong together.
-    pub(super) fn repeated_in(&self, parts: &[StoredPart], index: Option<i32>) -> BTreeSet<i32> {
-        let of_slot: BTreeSet<i16> = parts
-            .iter()
-            .filter(|part| part.index == index)
-            .map(|part| part.number)
-            .collect();
-        if of_slot.len() < 2 {
-            return BTreeSet::new();
-        }
+    /// The tests with several executions of parts. Another part may change how they belong together.
+    pub(super) fn repeated(&self) -> impl Iterator<Item = i32> {
         let repeated = self.tests.iter().filter(|(_, executions)| {
             let parts = executions.iter().flat_map(Execution::parts);
-            parts
-                .filter(|execution| of_slot.contains(&execution.part))
-                .count()
-                > 1
+            parts.count() > 1
         });
-        repeated.map(|(test, _)| *test).collect()
+        repeated.map(|(test, _)| *test)
     }
 
     /// The parts in which an execution failed finally.
@@ -547,26 +525,10 @@ impl<'a> RunContents<'a> {
     }
 }
 
-/// The parts of one shard, or of a run without shards.
-#[derive(Default)]
-struct Slot {
-    numbers: Vec<i16>,
-    /// None if it has a single part.
-    merged: Option<MergedParts<i32>>,
-}
-
-impl Slot {
-    /// The numbers of its parts, and how their executions of a test belong together.
-    fn of_test(&self, test: i32) -> Option<(&[i16], &[Vec<ExecutionRef>])> {
-        let executions = self.merged.as_ref()?.executions.get(&test)?;
-        Some((&self.numbers, executions))
-    }
-}
-
 /// The executions that these executions of parts make up.
 fn put_together<'a>(
     parts: Vec<PartExecution<'a>>,
-    numbers: &[i16],
+    run: &[StoredPart],
     merged: &[Vec<ExecutionRef>],
 ) -> Vec<Execution<'a>> {
     let mut by_part: HashMap<i16, Vec<Option<PartExecution<'a>>>> = HashMap::new();
@@ -574,7 +536,7 @@ fn put_together<'a>(
         by_part.entry(part.part).or_default().push(Some(part));
     }
     let mut take = |of: &ExecutionRef| {
-        let executions = by_part.get_mut(numbers.get(of.part)?)?;
+        let executions = by_part.get_mut(&run.get(of.part)?.number)?;
         executions.get_mut(of.execution)?.take()
     };
     merged

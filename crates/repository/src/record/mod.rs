@@ -449,7 +449,7 @@ impl Import<'_> {
         changed.extend(executions.keys());
         contents.add(executions);
         let mut roles = contents.merge(&parts)?;
-        changed.extend(contents.repeated_in(&parts, target::index(recording)));
+        changed.extend(contents.repeated());
         let derived = run::set_derived(&mut parts, &contents, &roles)?;
         Ok(AddedPart {
             number,

@@ -376,6 +376,7 @@ pub(super) fn new_part(
         sender_id: sender.id.as_deref().map(storable),
         sender_runner: sender.runner.as_deref().map(storable),
         report_path: sender.report_path.as_deref().map(storable),
+        report_files: int(sender.report_files),
         job_attempt: bigint(sender.attempt.of_job),
         command_attempt: int(sender.attempt.of_command),
         import_id: Some(import),

@@ -10,7 +10,7 @@ use super::{Bounds, Reruns, Round};
 use crate::gate::{
     judged::JudgedRun,
     policy::{self, Decision, Rules},
-    selector::{Budget, CommandJob, Ended, RunEnd, Selector, failed},
+    selector::{Budget, CommandJob, Ended, RunEnd, Selector},
 };
 
 /// The reruns of one job.
@@ -126,7 +126,7 @@ impl<'a> Session<'a> {
                 let refused = failed.and_then(|test| self.selector.select(&[test], RerunKind::Alone).err());
                 match refused {
                     Some(refused) => format!("the runner cannot select {refused}"),
-                    None => "the runner found none of the failed tests by their names and files".to_owned(),
+                    None => "no failed test ended: the runner found none by name and file, skipped them, or was cut short".to_owned(),
                 }
             }
         }
@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
         let tests = output::count(count, "failed test");
         job.progress().note(&format!("running {tests} again, {with}"));
         let failed = match job.run(selection, self.budget.left())? {
-            RunEnd::Reported(report, _) => failed(&report),
+            RunEnd::Reported(report, _) => self.selector.failed(&report),
             // A runner that finds no test may write no report.
             RunEnd::Unreported => HashMap::new(),
             RunEnd::TimedOut => {

@@ -1,11 +1,13 @@
-//! The reports of one shard, or of an unsharded run: each is a part, and together they make up the executions, as in an
-//! import.
+//! The reports of one run: each is a part, and together they make up the executions, as in an import.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::OnceLock,
+};
 
 use assay_domain::{
     attempt::AttemptStatus,
-    part::{MergedParts, SlotPart, merge_parts},
+    part::{MergedParts, RunPart, merge_parts},
     recording::Sender,
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -13,9 +15,9 @@ use assay_domain::{
 
 use crate::analysis::part::{Attempt, Part, outcome};
 
-/// The parts of a slot, at least one.
+/// The parts of a run, at least one.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct RunParts {
     first: ReceivedPart,
     later: Vec<ReceivedPart>,
     /// The parts together. Computed when it is first read, because a further part changes it.
@@ -32,6 +34,8 @@ struct Merged {
 /// One report.
 #[derive(Debug)]
 pub(crate) struct ReceivedPart {
+    /// The number of its shard, if the run has shards.
+    pub(crate) shard: Option<u32>,
     pub(crate) sender: Sender,
     /// The hash of its content. A report counts once.
     pub(crate) content: [u8; 32],
@@ -41,7 +45,7 @@ pub(crate) struct ReceivedPart {
     pub(crate) has_errors: bool,
 }
 
-impl Slot {
+impl RunParts {
     pub(crate) fn of(first: ReceivedPart) -> Self {
         Self {
             first,
@@ -50,9 +54,10 @@ impl Slot {
         }
     }
 
-    /// A slot without results, for the rows of a history.
+    /// A run without results, for the rows of a history.
     pub(crate) fn of_rows(started_at: Timestamp) -> Self {
         Self::of(ReceivedPart {
+            shard: None,
             sender: Sender::default(),
             content: [0; 32],
             part: Part::starting(started_at),
@@ -97,6 +102,12 @@ impl Slot {
         }
     }
 
+    /// The number of shards with a report.
+    pub(crate) fn shards(&self) -> u32 {
+        let shards: BTreeSet<Option<u32>> = self.received().map(|received| received.shard).collect();
+        u32::try_from(shards.len()).unwrap_or(u32::MAX)
+    }
+
     fn received(&self) -> impl Iterator<Item = &ReceivedPart> {
         std::iter::once(&self.first).chain(&self.later)
     }
@@ -107,9 +118,9 @@ impl Slot {
 
     fn merge(&self) -> Merged {
         let received: Vec<&ReceivedPart> = self.received().collect();
-        let slot_parts: Vec<SlotPart<'_, TestOrdinal>> =
-            received.iter().map(|received| received.in_slot()).collect();
-        let MergedParts { executions, roles } = merge_parts(&slot_parts);
+        let run_parts: Vec<RunPart<'_, TestOrdinal>> =
+            received.iter().map(|received| received.in_run()).collect();
+        let MergedParts { executions, roles } = merge_parts(&run_parts);
         let in_force = || {
             let superseded = roles.iter().map(|role| role.is_superseded);
             received
@@ -159,7 +170,7 @@ impl Slot {
 }
 
 impl ReceivedPart {
-    fn in_slot(&self) -> SlotPart<'_, TestOrdinal> {
+    fn in_run(&self) -> RunPart<'_, TestOrdinal> {
         let ended = |test| {
             let executions = self.part.executions(test);
             let ended = executions.iter().map(|attempts| {
@@ -169,7 +180,8 @@ impl ReceivedPart {
         };
         let tests: BTreeMap<TestOrdinal, Vec<AttemptStatus>> =
             self.part.tests().map(|test| (test, ended(test))).collect();
-        SlotPart {
+        RunPart {
+            shard: self.shard,
             sender: &self.sender,
             started_at: self.part.started_at,
             content: &self.content,
@@ -202,6 +214,7 @@ mod tests {
             part.add(*test, attempt);
         }
         ReceivedPart {
+            shard: None,
             sender: Sender::default(),
             content: [u8::try_from(minute).unwrap(); 32],
             part,
@@ -210,8 +223,8 @@ mod tests {
         }
     }
 
-    fn statuses(slot: &Slot, test: TestOrdinal) -> Vec<Vec<AttemptStatus>> {
-        let executions = slot.part().executions(test);
+    fn statuses(parts: &RunParts, test: TestOrdinal) -> Vec<Vec<AttemptStatus>> {
+        let executions = parts.part().executions(test);
         let statuses = |attempts: Vec<Attempt>| attempts.iter().map(|attempt| attempt.status).collect();
         executions.into_iter().map(statuses).collect()
     }
@@ -228,11 +241,11 @@ mod tests {
                 reports.reverse();
             }
             let [first, second] = reports;
-            let mut slot = Slot::of(first);
-            slot.add(second);
-            assert_eq!(statuses(&slot, 0), [[FAILED, PASSED]]);
-            assert_eq!(statuses(&slot, 1), [[PASSED]]);
-            let first = slot.part();
+            let mut parts = RunParts::of(first);
+            parts.add(second);
+            assert_eq!(statuses(&parts, 0), [[FAILED, PASSED]]);
+            assert_eq!(statuses(&parts, 1), [[PASSED]]);
+            let first = parts.part();
             assert_eq!(first.started_at, Timestamp::from_unix_ms(60_000));
             assert_eq!(first.starts()[&1], Timestamp::from_unix_ms(60_001));
         }
@@ -240,14 +253,14 @@ mod tests {
 
     #[test]
     fn a_report_of_all_tests_is_beside_the_earlier_one_and_a_copy_counts_once() {
-        let mut slot = Slot::of(report(1, &[(0, false), (1, true)]));
-        slot.add(report(1, &[(0, false), (1, true)]));
-        assert_eq!(statuses(&slot, 0), [[FAILED]]);
-        slot.add(report(2, &[(0, true), (1, true)]));
-        assert_eq!(statuses(&slot, 0), [[FAILED], [PASSED]]);
-        assert_eq!(statuses(&slot, 1), [[PASSED], [PASSED]]);
+        let mut parts = RunParts::of(report(1, &[(0, false), (1, true)]));
+        parts.add(report(1, &[(0, false), (1, true)]));
+        assert_eq!(statuses(&parts, 0), [[FAILED]]);
+        parts.add(report(2, &[(0, true), (1, true)]));
+        assert_eq!(statuses(&parts, 0), [[FAILED], [PASSED]]);
+        assert_eq!(statuses(&parts, 1), [[PASSED], [PASSED]]);
         assert_eq!(
-            slot.flaws(),
+            parts.flaws(),
             (false, true),
             "the error of the first report stands"
         );
@@ -255,11 +268,11 @@ mod tests {
 
     #[test]
     fn the_errors_of_an_attempt_that_ran_again_whole_are_over() {
-        let mut slot = Slot::of(report(1, &[(0, false), (1, true)]));
+        let mut parts = RunParts::of(report(1, &[(0, false), (1, true)]));
         let mut again = report(2, &[(0, true), (1, true)]);
         again.sender.attempt.of_command = 2;
-        slot.add(again);
-        assert_eq!(statuses(&slot, 0), [[FAILED, PASSED]]);
-        assert_eq!(slot.flaws(), (false, false));
+        parts.add(again);
+        assert_eq!(statuses(&parts, 0), [[FAILED, PASSED]]);
+        assert_eq!(parts.flaws(), (false, false));
     }
 }

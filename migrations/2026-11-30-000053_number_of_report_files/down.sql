@@ -1,0 +1,3 @@
+DO $$ BEGIN
+    ALTER TABLE part DROP COLUMN report_files;
+END $$;
