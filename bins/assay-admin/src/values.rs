@@ -48,10 +48,14 @@ pub(crate) fn day_or_time(text: &str) -> Result<Timestamp, String> {
 /// The issuer of tokens, as its tokens name it.
 pub(crate) fn issuer(text: &str) -> Result<String, &'static str> {
     let is_address = text.starts_with("https://") || text.starts_with("http://127.0.0.1:");
-    let is_right = is_address && text.bytes().all(|byte| byte.is_ascii_graphic());
-    is_right
-        .then(|| text.to_owned())
-        .ok_or("expected the address of a CI service, such as https://gitlab.com")
+    // Tokens have the same text. An issuer has no query, fragment or user, and that of no CI service ends with a slash.
+    let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"?#@".contains(&byte);
+    let host = text.split('/').nth(2).unwrap_or_default();
+    let is_host = !host.is_empty() && !host.bytes().any(|byte| byte.is_ascii_uppercase());
+    let is_right = is_address && is_host && !text.ends_with('/') && text.bytes().all(is_allowed);
+    is_right.then(|| text.to_owned()).ok_or(
+        "expected the address of a CI service as its tokens have it, without a final slash, such as https://gitlab.com",
+    )
 }
 
 /// The id of a repository at its CI service.

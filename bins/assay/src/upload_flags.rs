@@ -91,7 +91,8 @@ impl UploadFlags {
                 }
                 Ok(missing) => Err(Misuse(format!(
                     "{missing}. Set ASSAY_URL and ASSAY_INGEST_KEY as variables of the CI job; `assay-admin key create-ingest \
-                     --project P` makes a key. The pull request of a fork does not get them: use a key made with \
+                     --project P` makes a key. Without a key, a job that a project trusts needs the right to tokens (on GitHub \
+                     `permissions: id-token: write`). The pull request of a fork does not get them: use a key made with \
                      --pull-requests-only, or --best-effort"
                 ))
                 .into()),

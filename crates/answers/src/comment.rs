@@ -9,9 +9,8 @@ use assay_domain::{
     cause::{Action, Cause},
     id::RunId,
     project::Project,
-    release_branch::release_branch_of,
     revision::tested_or_commit,
-    run::{Counts, RunRow, SomeTests},
+    run::{Counts, SomeTests},
     store::{Store, StoreError},
     test_attempts::TestAttempts,
     timestamp::Timestamp,
@@ -121,15 +120,7 @@ pub fn comment(
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let changes = changes_of_runs(store, engine, project, &ids, now)?;
     let settings = store.settings(project)?;
-    let release_branch = runs.iter().find_map(|run| {
-        let own = run.branch.as_deref();
-        release_branch_of(&settings.release_branches, own, run.base_branch.as_deref())
-    });
-    let stable_branch = release_branch.unwrap_or(&settings.stable_branch);
-    let absent_suites = absent_suites(store, project, stable_branch, &runs, now)?;
     let text = Text {
-        absent_suites: &absent_suites,
-        stable_branch,
         ejection: ejection.as_ref(),
         results: &results,
         changes: &changes,
@@ -139,31 +130,6 @@ pub fn comment(
         project_name: &project.name,
     };
     Ok(Some(text.comment(settings.repohost.pr_comments_enabled, now)))
-}
-
-/// The suites that the newest commit of the stable branch has and this commit does not have. Their jobs may still run, may have
-/// ended without a report, or may not run for this change.
-fn absent_suites(
-    store: &dyn Store,
-    project: &Project,
-    stable_branch: &str,
-    runs: &[RunRow],
-    now: Timestamp,
-) -> Result<Vec<String>, StoreError> {
-    if runs
-        .iter()
-        .any(|run| run.branch.as_deref() == Some(stable_branch))
-    {
-        return Ok(Vec::new());
-    }
-    let selector = CommitSelector::Branch(stable_branch.to_owned());
-    let stable = newest_commit(store, project, &selector, Trust::Only(true), now)?;
-    let suites = stable
-        .into_iter()
-        .flat_map(|commit| commit.runs)
-        .filter_map(|run| run.suite);
-    let is_absent = |suite: &String| runs.iter().all(|run| run.suite.as_ref() != Some(suite));
-    Ok(suites.filter(is_absent).collect())
 }
 
 /// The runs of the commit of this run, or of the newest commit of its pull request. A run never stands beside one of the

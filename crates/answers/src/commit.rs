@@ -1,6 +1,6 @@
 //! A commit: the newest run of each of its suites, joined.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use assay_domain::{
     id::RunId,
@@ -8,6 +8,7 @@ use assay_domain::{
     period::{Days, Period},
     plan::Plan,
     project::{Project, ProjectTag},
+    release_branch::release_branch_of,
     revision::{RevisionOrder, revision_order},
     run::{Counts, RunQuery, RunRow, RunStatus, ShardCount, ShardDurations},
     store::{Store, StoreError},
@@ -165,6 +166,12 @@ pub struct CommitResults {
     pub gate: Gate,
     /// Whether failures are on the stable branch, where there is nothing to merge.
     pub on_stable: bool,
+    /// The stable branch, or the release branch that the commit is for.
+    pub stable_branch: String,
+    /// The suites that the newest commit of that branch has and this commit does not have. Their jobs may still run, may have
+    /// ended without a report, or may not run for this change. Empty for a commit of that branch.
+    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
+    pub absent_suites: Vec<String>,
     /// The newest run of each suite, the newest first.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
     pub runs: Vec<CommitRun>,
@@ -256,10 +263,42 @@ pub fn commit_results(
 ) -> Result<Option<CommitResults>, StoreError> {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let joined = joined_failures(store, engine, project, &ids, requested, now)?;
-    Ok(results(project.tag(), runs, joined))
+    let settings = store.settings(project)?;
+    let release_branch = runs.iter().find_map(|run| {
+        let own = run.branch.as_deref();
+        release_branch_of(&settings.release_branches, own, run.base_branch.as_deref())
+    });
+    let stable_branch = release_branch.unwrap_or(&settings.stable_branch);
+    let absent_suites = absent_suites(store, project, stable_branch, runs, now)?;
+    let stable = (stable_branch.to_owned(), absent_suites);
+    Ok(results(project.tag(), runs, joined, stable))
 }
 
-fn results(project: ProjectTag, rows: &[RunRow], joined: JoinedFailures) -> Option<CommitResults> {
+fn absent_suites(
+    store: &dyn Store,
+    project: &Project,
+    stable_branch: &str,
+    runs: &[RunRow],
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let is_stable = |run: &RunRow| run.branch.as_deref() == Some(stable_branch);
+    if runs.iter().any(is_stable) {
+        return Ok(Vec::new());
+    }
+    let selector = CommitSelector::Branch(stable_branch.to_owned());
+    let stable = newest_commit(store, project, &selector, Trust::Only(true), now)?;
+    let runs_of_stable = stable.into_iter().flat_map(|commit| commit.runs);
+    let is_absent = |suite: &String| runs.iter().all(|run| run.suite.as_ref() != Some(suite));
+    let suites = runs_of_stable.filter_map(|run| run.suite).filter(is_absent);
+    Ok(BTreeSet::from_iter(suites).into_iter().collect())
+}
+
+fn results(
+    project: ProjectTag,
+    rows: &[RunRow],
+    joined: JoinedFailures,
+    (stable_branch, absent_suites): (String, Vec<String>),
+) -> Option<CommitResults> {
     let row = |id: RunId| rows.iter().find(|row| row.id == id);
     let newest = joined.runs.first().and_then(|newest| row(newest.run.id))?;
     let commit = CommitTag {
@@ -307,6 +346,8 @@ fn results(project: ProjectTag, rows: &[RunRow], joined: JoinedFailures) -> Opti
         counts: sum(&runs),
         gate: joined.gate,
         on_stable,
+        stable_branch,
+        absent_suites,
         runs,
         page: joined.page,
         failures,

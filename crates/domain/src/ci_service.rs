@@ -66,6 +66,8 @@ impl CiService {
     /// service.
     pub fn job(self, url: &str) -> String {
         const RUN: &str = "assay run -- YOUR TEST COMMAND";
+        // It does not name the job.
+        const RUN_OF_SUITE: &str = "assay run --suite test -- YOUR TEST COMMAND";
         match self {
             Self::GithubActions => format!(
                 "- run: {RUN}\n  env:\n    ASSAY_URL: {url}\n    ASSAY_INGEST_KEY: ${{{{ secrets.ASSAY_INGEST_KEY }}}}"
@@ -84,14 +86,14 @@ impl CiService {
             Self::AzurePipelines => format!(
                 "- script: {RUN}\n  env:\n    ASSAY_URL: {url}\n    ASSAY_INGEST_KEY: $(ASSAY_INGEST_KEY)"
             ),
-            Self::Bitbucket => format!("script:\n  - export ASSAY_URL={url}\n  - {RUN}"),
+            Self::Bitbucket => format!("script:\n  - export ASSAY_URL={url}\n  - {RUN_OF_SUITE}"),
             // It gives a build neither its branch nor its id as variables.
             Self::Teamcity => format!(
                 "params {{\n  param(\"env.ASSAY_URL\", \"{url}\")\n  \
                  password(\"env.ASSAY_INGEST_KEY\", \"credentialsJSON:…\")\n  \
                  param(\"env.TEAMCITY_BUILD_BRANCH\", \"%teamcity.build.branch%\")\n  \
                  param(\"env.TEAMCITY_BUILD_ID\", \"%teamcity.build.id%\")\n}}\n\
-                 steps {{ script {{ scriptContent = \"assay run --suite test -- YOUR TEST COMMAND\" }} }}"
+                 steps {{ script {{ scriptContent = \"{RUN_OF_SUITE}\" }} }}"
             ),
         }
     }

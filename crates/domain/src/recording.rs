@@ -180,6 +180,8 @@ pub struct Recording {
     pub sender: Sender,
     /// Whether it takes the place of everything that is stored for its run and shard.
     pub replaces: bool,
+    /// Whether somebody asked the CI service for it later. What its jobs sent themselves takes precedence.
+    pub is_backfilled: bool,
     /// Its start.
     pub started_at: Timestamp,
     /// Its end, if known.
@@ -204,6 +206,12 @@ pub struct CheckoutFiles {
 }
 
 impl Recording {
+    /// Whether it is all that a CI service has of a run, without the jobs that sent reports.
+    pub fn is_of_unknown_jobs(&self) -> bool {
+        let Sender { job, id, runner, .. } = &self.sender;
+        self.is_backfilled && job.is_none() && id.is_none() && runner.is_none()
+    }
+
     /// The reason why the report may lack results; none if it is complete.
     pub fn why_incomplete(&self, left_over: LeftOver) -> Option<String> {
         let is_interrupted = |test: &&RecordedTest| {

@@ -119,6 +119,7 @@ pub(crate) fn parse(
         // Anybody may have the key, and would choose where a person goes.
         assay_ingest::drop_file_addresses(&mut prepared.recording);
     }
+    prepared.recording.is_backfilled = fields.judgement.is_some();
     prepared.recording.checkout = CheckoutFiles {
         owners: fields.owners.take(),
         renames: fields.renames.take(),

@@ -124,6 +124,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         context,
         sender: sender(flags, ci, &files),
         replaces: flags.replace,
+        is_backfilled: false,
         started_at: times.started_at,
         finished_at: times.finished_at,
         state: report.state,

@@ -116,7 +116,7 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
     let is_here = |service: &CiService| folder.join(service.file()).exists();
     let services: Vec<_> = CiService::ALL.into_iter().filter(is_here).collect();
     let jobs = services.iter().map(
-        |service| json!({ "service": service.name(), "file": service.file(), "lines": service.job(url) }),
+        |service| json!({ "service": service.name(), "file": service.file(), "lines": address.job(*service, url) }),
     );
     let value = json!({
         "applied": migrated.applied,
@@ -139,9 +139,14 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
             read_key.line(),
             ingest_key.line(),
         );
-        head + "\nKeys are shown only now. Make ASSAY_INGEST_KEY a secret of the CI service. The server for all of this:\n"
-            + &address.server(global)
-            + &in_words(&services, url)
+        let once = match read_key.key.is_some() || ingest_key.key.is_some() {
+            true => "A key is shown only now. ",
+            false => "",
+        };
+        head + &format!(
+            "\n{once}Make ASSAY_INGEST_KEY a secret of the CI service. The server for all of this:\n"
+        ) + &address.server(global)
+            + &in_words(&address, &services, url)
     })
 }
 
@@ -179,6 +184,24 @@ impl PublicAddress {
         })
     }
 
+    fn is_here(&self) -> bool {
+        let ip: Option<IpAddr> = self.bare_host().parse().ok();
+        self.host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
+    }
+
+    fn bare_host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// The lines of a job. A key goes to another machine without TLS only if the job says so.
+    fn job(&self, service: CiService, url: &str) -> String {
+        let lines = service.job(url);
+        match self.is_encrypted || self.is_here() {
+            true => lines,
+            false => lines.replace("assay run ", "assay run --insecure-http "),
+        }
+    }
+
     /// The lines that start a server for this address and this database.
     fn server(&self, global: &Global) -> String {
         let Self {
@@ -186,9 +209,8 @@ impl PublicAddress {
             host,
             port,
         } = self;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let ip: Option<IpAddr> = bare.parse().ok();
-        let is_here = host == "localhost" || ip.is_some_and(|ip| ip.is_loopback());
+        let ip: Option<IpAddr> = self.bare_host().parse().ok();
+        let is_here = self.is_here();
         let mut line = "  assay-server --front-listen same --ingest-listen same".to_owned();
         if global.database_url().is_none() {
             // The server may be started in another folder.
@@ -215,6 +237,9 @@ impl PublicAddress {
             line += &format!(" --public-url {scheme}://{host}{}", end.unwrap_or_default());
         }
         line.push('\n');
+        if !is_encrypted && !is_here {
+            line += "Without TLS, keys go unencrypted to this address.\n";
+        }
         if *is_encrypted {
             line += &format!("A proxy with TLS passes the requests for {host} to 127.0.0.1:8080.\n");
         }
@@ -227,13 +252,13 @@ impl PublicAddress {
 }
 
 /// The lines of the jobs; those of GitHub Actions if no file of a service is here.
-fn in_words(services: &[CiService], url: &str) -> String {
+fn in_words(address: &PublicAddress, services: &[CiService], url: &str) -> String {
     let services = match services {
         [] => &[CiService::GithubActions],
         services => services,
     };
     let job = |service: &CiService| {
-        let lines = service.job(url).replace('\n', "\n  ");
+        let lines = address.job(*service, url).replace('\n', "\n  ");
         format!("\n{} ({}):\n  {lines}\n", service.name(), service.file())
     };
     services.iter().map(job).collect()
@@ -295,11 +320,12 @@ fn read_key(admin: &Admin<'_>, organization: &Organization, keys: &[KeyEntry]) -
     Ok(SetupKey::new(id, Some(&secret), Some(expires_at)))
 }
 
-/// The project's valid ingest key, or a new one. A key for pull requests only does not count.
+/// The project's valid ingest key, or a new one. A key for pull requests only, and one that tokens stand for,
+/// does not count.
 fn ingest_key(admin: &Admin<'_>, project: &ProjectEntry, keys: &[KeyEntry]) -> anyhow::Result<SetupKey> {
     let is_of_project = |key: &&KeyEntry| {
         let is_ingest_key = key.kind == KeyKind::Ingest && key.project_id == Some(project.id);
-        is_ingest_key && !key.pull_requests_only && is_valid(key, admin.now)
+        is_ingest_key && !key.pull_requests_only && key.trust.is_none() && is_valid(key, admin.now)
     };
     if let Some(key) = keys.iter().find(is_of_project) {
         return Ok(SetupKey::new(key.id, None, key.expires_at));

@@ -5,7 +5,7 @@ use assay_cli_terminal::{output, table::Cell};
 use assay_domain::{
     id::KeyId, identity::Trust, ingest::IngestTerms, key::KeyEntry, project::ProjectEntry, store::KeyDeletion,
 };
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, builder::NonEmptyStringValueParser};
 use serde_json::json;
 
 use crate::{
@@ -65,10 +65,10 @@ pub(crate) struct TrustArgs {
     #[arg(long = "ref", value_name = "REF", value_parser = values::reference)]
     reference: Option<String>,
     /// Only jobs of this environment
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     environment: Option<String>,
     /// The audience of the tokens, where the service sets it; by default the address of the installation
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     audience: Option<String>,
     /// Accept only reports of pull requests, not of the stable branch; they do not count in verdicts
     #[arg(long)]
@@ -97,6 +97,17 @@ fn add(admin: &Admin<'_>, args: TrustArgs) -> anyhow::Result<()> {
         environment: args.environment,
         audience: args.audience,
     };
+    let is_of_both = |key: &&KeyEntry| key.trust.as_ref().is_some_and(|other| other.overlaps(&trust));
+    let of_others = trusts(admin)?;
+    let is_other = |key: &&KeyEntry| key.project_id != Some(project.id) && key.revoked_at.is_none();
+    let mut of_others = of_others.iter().filter(is_other);
+    if let Some(other) = of_others.find(is_of_both) {
+        bail!(
+            "the trust {} of another project covers the same jobs, and a job's report goes to one project; give them \
+             different --ref, --environment or --audience, or let one project's jobs use a key",
+            other.id
+        );
+    }
     let terms = IngestTerms {
         name: Some(name.clone()),
         pull_requests_only: args.pull_requests_only,
@@ -149,6 +160,7 @@ fn row(key: &KeyEntry, projects: &[ProjectEntry]) -> Option<Vec<Cell>> {
     let only = [
         trust.reference.as_deref(),
         trust.environment.as_deref(),
+        trust.audience.as_deref(),
         pull_requests,
     ];
     let only: Vec<&str> = only.into_iter().flatten().collect();

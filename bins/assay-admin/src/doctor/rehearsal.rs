@@ -349,6 +349,7 @@ impl Rehearsal<'_> {
             },
             sender: Sender::default(),
             replaces: true,
+            is_backfilled: false,
             started_at: self.now,
             finished_at: None,
             state: RunState::Completed,

@@ -451,3 +451,49 @@ fn keys_are_created_listed_and_revoked() {
         Some(2)
     );
 }
+
+#[test]
+fn a_trust_that_cannot_take_effect_is_refused() {
+    let world = World::without_key();
+    world.cli.json(&["project", "create", "--org", "Shop", "api"]);
+    let add = |project: &str, issuer: &str, more: &[&str]| {
+        let of_all = [
+            "trust",
+            "add",
+            "--project",
+            project,
+            "--issuer",
+            issuer,
+            "--repository",
+            "74",
+        ];
+        world.cli.run(&[&of_all[..], more].concat())
+    };
+    let github = "https://token.actions.githubusercontent.com";
+    for issuer in [
+        "https://token.actions.githubusercontent.com/",
+        "https://example.org/?a=b",
+        "https://example.org/a#b",
+        "https://user:secret@example.org",
+        "https://GitLab.com",
+        "https://",
+    ] {
+        let refused = add("web", issuer, &[]);
+        assert_eq!(refused.status.code(), Some(2), "{issuer}");
+    }
+    for flag in ["--audience", "--environment"] {
+        assert_eq!(add("web", github, &[flag, ""]).status.code(), Some(2), "{flag}");
+    }
+    assert!(add("web", github, &["--ref", "refs/heads/*"]).status.success());
+    assert!(
+        add("web", github, &[]).status.success(),
+        "several trusts of a project add up"
+    );
+    let double = add("api", github, &["--ref", "refs/heads/main"]);
+    assert_eq!(double.status.code(), Some(1));
+    assert_contains(&stderr_text(&double), "a job's report goes to one project");
+    assert!(add("api", github, &["--audience", "of-the-api"]).status.success());
+    assert!(add("api", "https://gitlab.com", &[]).status.success());
+    let list = world.cli.run(&["trust", "list"]).stdout;
+    assert_contains(&String::from_utf8(list).unwrap(), "of-the-api");
+}

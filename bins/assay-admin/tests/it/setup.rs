@@ -43,10 +43,13 @@ fn an_empty_database_becomes_a_project_with_both_keys_and_a_repetition_changes_n
     assert_eq!(cli.json(&["key", "list"])["keys"].as_array().unwrap().len(), 2);
     let text = String::from_utf8(cli.run(&setup).stdout).unwrap();
     assert_contains(&text, "exists already; `assay-admin key rotate ");
+    assert!(!text.contains("only now"), "{text}");
 
     // A key for pull requests only is no key for the jobs of branches.
     cli.json(&["project", "create", "--org", "Shop", "api"]);
     cli.json(&["key", "create-ingest", "--project", "api", "--pull-requests-only"]);
+    let trust = ["--issuer", "https://gitlab.com", "--repository", "74"];
+    cli.json(&[&["trust", "add", "--project", "api"], &trust[..]].concat());
     let other = cli.json(&["setup", "--org", "Shop", "--project", "api"]);
     assert!(other["ingestKey"]["key"].is_string() && other["readKey"]["key"].is_null());
 }
@@ -56,12 +59,13 @@ fn the_lines_are_those_of_the_services_whose_files_are_here() {
     let database = TestDatabase::new();
     let folder = tempfile::tempdir().unwrap();
     let cli = Cli::new(database.url());
-    let shown = || {
-        let mut command = cli.command(&["setup", "--org", "Shop", "--project", "web"]);
+    let shown_at = |url: &str| {
+        let mut command = cli.command(&["setup", "--org", "Shop", "--project", "web", "--url", url]);
         let output = command.current_dir(folder.path()).output().unwrap();
         assert!(output.status.success(), "{}", stderr_text(&output));
         String::from_utf8(output.stdout).unwrap()
     };
+    let shown = || shown_at("https://assay.example.org");
     assert!(shown().contains("ASSAY_INGEST_KEY: ${{ secrets.ASSAY_INGEST_KEY }}"));
     fs::write(folder.path().join(".gitlab-ci.yml"), "").unwrap();
     let text = shown();
@@ -70,6 +74,17 @@ fn the_lines_are_those_of_the_services_whose_files_are_here() {
         "{text}"
     );
     assert_contains(&text, "script: assay run -- ");
+    assert!(!text.contains("unencrypted"), "{text}");
+    fs::write(folder.path().join("bitbucket-pipelines.yml"), "").unwrap();
+    let plain = shown_at("http://assay.example.org");
+    for line in [
+        "script: assay run --insecure-http -- ",
+        "- assay run --insecure-http --suite test -- ",
+        "Without TLS, keys go unencrypted",
+    ] {
+        assert_contains(&plain, line);
+    }
+    assert_contains(&shown_at("http://127.0.0.1:8080"), "script: assay run -- ");
 }
 
 #[test]

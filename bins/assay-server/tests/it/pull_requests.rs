@@ -81,6 +81,47 @@ fn all_suites_of_a_commit_are_one_answer() {
 }
 
 #[test]
+fn comment_pages_and_api_name_the_suites_of_the_stable_branch_without_a_run() {
+    let ingest = IngestServer::new();
+    for suite in ["unit", "e2e", "lint"] {
+        let fields = [
+            ("branch", "main"),
+            ("commit", "ba5ec0ffee"),
+            ("suite", suite),
+            ("runKey", "main"),
+        ];
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", PASSES.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    let run = send(&ingest, &ingest.key, ("unit", HEAD), PASSES);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
+    let shown = || {
+        let comment = comment(&ingest, &run);
+        let api = ingest.read(&format!("/commits/{HEAD}"));
+        assert_eq!(
+            (&api["status"], &api["gate"]["action"]),
+            (&json!("passed"), &comment["action"])
+        );
+        let pages = [format!("/commit/{HEAD}"), "/pull/7".to_owned()].map(|path| pages.page(&path));
+        let [commit, pull_request] =
+            pages.map(|page| page.contains("passed so far") && page.contains("e2e, lint"));
+        let markdown = text(&comment["markdown"]);
+        let is_named = markdown.contains("so far, which the newest commit of `main` has: `e2e`, `lint`.");
+        let absent: Vec<_> = api["absentSuites"].as_array().unwrap().iter().map(text).collect();
+        (
+            absent.join(" "),
+            [is_named, commit, pull_request, !markdown.contains('✅')],
+        )
+    };
+    assert_eq!(shown(), ("e2e lint".to_owned(), [true; 4]));
+    for suite in ["lint", "e2e"] {
+        send(&ingest, &ingest.key, (suite, HEAD), PASSES);
+    }
+    assert_eq!(shown(), (String::new(), [false; 4]));
+    assert_eq!(ingest.read("/commits/ba5e")["absentSuites"], json!([]));
+}
+
+#[test]
 fn the_pages_of_a_commit_and_a_pull_request_show_error_place_and_cause() {
     let ingest = IngestServer::new();
     send(&ingest, &ingest.key, ("unit", "aa00c0ffee"), FAILS);

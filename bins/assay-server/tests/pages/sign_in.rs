@@ -549,11 +549,15 @@ fn assay_login_waits_for_the_person_and_says_why_it_ends() {
             .env("ASSAY_READ_KEY", key);
         command.output().unwrap()
     };
-    for (code, reason) in [
-        ("access_denied", "refused at the provider"),
-        ("expired_token", "begin again"),
+    for (codes, reason) in [
+        (&["access_denied"][..], "refused at the provider"),
+        (&["expired_token"], "begin again"),
+        (
+            &["invalid_client", "expired_token"],
+            "The log of this server has the reason",
+        ),
     ] {
-        world.issuer.answer_terminals(&[code]);
+        world.issuer.answer_terminals(codes);
         let ended = run(&["login"], "");
         assert_eq!(ended.status.code(), Some(1));
         assert!(stderr_text(&ended).contains(reason), "{ended:?}");

@@ -20,7 +20,7 @@ use crate::{clock, environment, global::Global, server_flags::InstallationFlags}
 Examples:
   export ASSAY_URL=https://assay.example.org
   assay login
-  assay quarantine --project storefront
+  assay quarantine --project storefront --format pytest
   assay logout")]
 pub(crate) struct LoginArgs {
     /// The provider's name, if the installation has several

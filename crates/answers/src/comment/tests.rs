@@ -144,6 +144,8 @@ fn results(name: &str, failures: Vec<CommitFailure>, gate: Gate, runs: Vec<Commi
         },
         gate,
         on_stable: false,
+        stable_branch: "main".to_owned(),
+        absent_suites: Vec::new(),
         runs,
         page: Page::of_size(1, WITH_ERRORS, u64::from(failed)),
         failures,
@@ -263,8 +265,6 @@ fn compose(results: &CommitResults, error: &FailedError) -> Comment {
         })
         .collect();
     let text = Text {
-        absent_suites: &[],
-        stable_branch: "main",
         ejection: None,
         results,
         changes: &changes_of(&results.project.name),
@@ -558,6 +558,21 @@ fn a_clean_commit_is_one_green_line_and_missing_results_are_not_clean() {
             .contains("Run 812 of suite `unit` may lack results: `shard 3 of 3 did not report`.")
     );
     assert!(!missing.markdown.contains('✅'), "{}", missing.markdown);
+}
+
+#[test]
+fn a_commit_without_a_suite_of_the_stable_branch_has_passed_only_so_far() {
+    let runs = vec![run("unit", RunStatus::Passed, None)];
+    let mut results = results("", Vec::new(), gate(0.0, Action::Pass, 0), runs);
+    results.absent_suites = vec!["e2e".to_owned(), "lint".to_owned()];
+    let comment = compose(&results, &FailedError::default());
+    assert_eq!(comment.headline, "100 tests passed on de104964 so far");
+    for part in [
+        "\n### Assay: 100 tests passed on de104964 so far\n",
+        "No run so far, which the newest commit of `main` has: `e2e`, `lint`.",
+    ] {
+        assert!(comment.markdown.contains(part), "{part}: {}", comment.markdown);
+    }
 }
 
 #[test]

@@ -32,8 +32,6 @@ const MOST_INCOMPLETE: usize = 10;
 
 /// Everything that the comment says.
 pub(super) struct Text<'a> {
-    pub(super) absent_suites: &'a [String],
-    pub(super) stable_branch: &'a str,
     pub(super) ejection: Option<&'a Ejection>,
     pub(super) results: &'a CommitResults,
     pub(super) changes: &'a [RunChanges],
@@ -144,10 +142,14 @@ impl Text<'_> {
             0 => format!("No test passed on {short}"),
             _ => format!("{} on {short}", count(passed, "test passed", "tests passed")),
         };
+        let so_far = match self.results.absent_suites.is_empty() {
+            true => "",
+            false => " so far",
+        };
         match skipped {
-            0 => of_passed,
+            0 => format!("{of_passed}{so_far}"),
             _ => format!(
-                "{of_passed}; {}",
+                "{of_passed}{so_far}; {}",
                 count(skipped, "test was skipped", "tests were skipped")
             ),
         }
@@ -169,9 +171,9 @@ impl Text<'_> {
 
     fn markdown(&self, first_line: &str) -> String {
         let mark = match (self.is_clean(), self.results.gate.action) {
-            (true, _) => "✅ ",
+            (true, _) if self.results.absent_suites.is_empty() => "✅ ",
             (false, Action::Block) => "❌ ",
-            (false, Action::Pass | Action::Rerun) => "",
+            (true, _) | (false, Action::Pass | Action::Rerun) => "",
         };
         let mut text = format!("{first_line}\n### {mark}Assay: {}\n", self.headline());
         let end = self.end();
@@ -378,8 +380,8 @@ impl Text<'_> {
 
     /// The suites that have no run.
     fn absent(&self) -> Option<String> {
-        let names = named(self.absent_suites.iter().map(|suite| code(suite)))?;
-        let stable = code(self.stable_branch);
+        let names = named(self.results.absent_suites.iter().map(|suite| code(suite)))?;
+        let stable = code(&self.results.stable_branch);
         Some(format!(
             "No run so far, which the newest commit of {stable} has: {names}."
         ))

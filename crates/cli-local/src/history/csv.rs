@@ -1,24 +1,49 @@
 //! Writes a history as CSV, one attempt a row, as `assay analyze` reads it.
 
-use std::io::Write;
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
 
 use assay_domain::recording::Recording;
 use csv::Writer;
+use tempfile::TempPath;
 
 const COLUMNS: &str =
     "test,file,run,started_at,branch,revision,variant,execution,retry,status,duration_ms,error";
 /// The most characters of an error that are written.
 const LONGEST_ERROR: usize = 2_000;
 
-/// A history that is being written.
-pub struct HistoryWriter<W: Write>(Writer<W>);
+/// A history that is being written. A file that was there before stays until the new one is complete.
+pub struct HistoryWriter {
+    rows: Writer<File>,
+    path: PathBuf,
+    /// The file beside it. A pipe has none.
+    unfinished: Option<TempPath>,
+}
 
-impl<W: Write> HistoryWriter<W> {
+impl HistoryWriter {
     /// Writes the header.
-    pub fn new(out: W) -> Result<Self, csv::Error> {
-        let mut writer = Writer::from_writer(out);
-        writer.write_record(COLUMNS.split(','))?;
-        Ok(Self(writer))
+    pub fn create(path: &Path) -> io::Result<Self> {
+        // A link keeps its place.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (file, unfinished) = match path.exists() && !path.is_file() {
+            true => (File::create(&path)?, None),
+            false => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                let beside = tempfile::Builder::new().make_in(folder, |path| File::create_new(path))?;
+                let (file, path) = beside.into_parts();
+                (file, Some(path))
+            }
+        };
+        let mut rows = Writer::from_writer(file);
+        rows.write_record(COLUMNS.split(','))?;
+        Ok(Self {
+            rows,
+            path,
+            unfinished,
+        })
     }
 
     /// Writes the attempts of a report.
@@ -32,7 +57,7 @@ impl<W: Write> HistoryWriter<W> {
                     let attempt = &attempt.attempt;
                     let message = attempt.errors.first().and_then(|error| error.message.as_deref());
                     let error: String = message.unwrap_or_default().chars().take(LONGEST_ERROR).collect();
-                    self.0.serialize((
+                    self.rows.serialize((
                         &test.test.name,
                         &test.test.file_path,
                         &run,
@@ -53,7 +78,11 @@ impl<W: Write> HistoryWriter<W> {
     }
 
     /// Writes what is left.
-    pub fn finish(mut self) -> std::io::Result<()> {
-        self.0.flush()
+    pub fn finish(mut self) -> io::Result<()> {
+        self.rows.flush()?;
+        match self.unfinished {
+            Some(file) => Ok(file.persist(self.path)?),
+            None => Ok(()),
+        }
     }
 }

@@ -51,6 +51,8 @@ pub(super) static JENKINS: Service = Service {
 const PER_PAGE: usize = 100;
 /// How deep folders and multibranch projects are followed.
 const DEEPEST: usize = 3;
+/// The end of the class of a project whose jobs are branches.
+const MULTIBRANCH: &str = "MultiBranchProject";
 
 const OF_BUILD: &Places = &[("JENKINS_URL", "true"), ("BUILD_URL", "/url")];
 const OF_REVISION: &Places = &[("GIT_COMMIT", "/SHA1"), ("GIT_BRANCH", "/branch/0/name")];
@@ -81,10 +83,13 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
             let is_last = builds.len() < PER_PAGE || found.last().is_none_or(|run| run.started_at < since);
             runs.extend(found.into_iter().filter(|run| run.started_at >= since));
             if page == 0 && depth < DEEPEST {
+                // The jobs of a folder have names of their own.
+                let are_branches = text(&answer, "/_class").is_some_and(|class| class.ends_with(MULTIBRANCH));
                 let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
-                jobs.extend(
-                    names.map(|name| (format!("{path}/job/{}", encoded(&name)), Some(name), depth + 1)),
-                );
+                jobs.extend(names.map(|name| {
+                    let below = format!("{path}/job/{}", encoded(&name));
+                    (below, Some(name).filter(|_| are_branches), depth + 1)
+                }));
             }
             if is_last {
                 break;

@@ -114,6 +114,7 @@ impl Client {
         let started = Instant::now();
         let ends = Duration::from_secs(begun.expires_in.into());
         let mut interval = Duration::from_secs(begun.interval.unwrap_or(INTERVAL_S).max(1).into());
+        let mut failed = None;
         while started.elapsed() < ends {
             sleep(interval);
             let answer = match self.post_to("/login/device/token", Some(&begun.device_code)) {
@@ -128,7 +129,9 @@ impl Client {
                 Some("authorization_pending") => {}
                 Some("slow_down") => interval += Duration::from_secs(INTERVAL_S.into()),
                 Some("access_denied") => bail!("the sign-in was refused at the provider"),
+                // A code is good once, also if the server refused what the provider gave for it.
                 Some("expired_token") => break,
+                Some("provider_failed") => failed = Some(answer.refused()),
                 _ if is_transient(answer.status) => {
                     interval = interval.max(answer.retry_after.unwrap_or_default());
                 }
@@ -146,7 +149,7 @@ impl Client {
                 }
             }
         }
-        bail!("the code has expired; begin again with `assay login`")
+        Err(failed.unwrap_or_else(|| anyhow!("the code has expired; begin again with `assay login`")))
     }
 
     /// Ends a session at the installation.

@@ -90,13 +90,19 @@ impl CiJob {
 }
 
 /// GitHub gives a token to jobs of a pull request only if its branch is in the repository itself. GitLab may run the merge
-/// request of a fork in the parent project. The other services do not tell pull requests of forks from others. Buildkite
-/// writes a fork's branch as `owner:branch`.
+/// request of a fork in the parent project, and does not tell a child pipeline of it from one of a branch that is not
+/// protected. The other services do not tell pull requests of forks from others. Buildkite writes a fork's branch as
+/// `owner:branch`.
 fn may_be_of_fork(claims: &Claims, reference: &str) -> bool {
+    let path = claims.text("ref_path").unwrap_or_default();
+    if path.starts_with("refs/merge-requests/") {
+        return true;
+    }
     match claims
         .text("event_name")
         .or_else(|| claims.text("pipeline_source"))
     {
+        Some(event) if event == "parent_pipeline" => !claims.has("ref_protected", "true"),
         Some(event) => EVENTS_OF_FORKS.contains(&event.as_str()),
         None => {
             reference.starts_with("refs/pull/")
@@ -123,6 +129,25 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Whether there may be a job that both are about.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_within = |a: &str, b: &str| match b.strip_suffix('*') {
+            Some(beginning) => a.trim_end_matches('*').starts_with(beginning),
+            None => a == b,
+        };
+        let may_be_same = |[a, b]: [&Option<String>; 2], is_within: &dyn Fn(&str, &str) -> bool| match (a, b)
+        {
+            (Some(a), Some(b)) => is_within(a, b) || is_within(b, a),
+            (None, _) | (_, None) => true,
+        };
+        let is_equal = |a: &str, b: &str| a == b;
+        self.issuer == other.issuer
+            && self.repository == other.repository
+            && self.audience == other.audience
+            && may_be_same([&self.reference, &other.reference], &is_within)
+            && may_be_same([&self.environment, &other.environment], &is_equal)
+    }
+
     /// Whether it is about this job.
     pub fn covers(&self, job: &CiJob) -> bool {
         let is_reference = |wanted: &str| {

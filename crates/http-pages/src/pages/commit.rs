@@ -16,7 +16,7 @@ use assay_domain::{
     id::{ProjectId, RunId},
     owners::OwnerFilter,
     project::Project,
-    run::{RunRow, ShardDurations},
+    run::{RunRow, RunStatus, ShardDurations},
     timestamp::Timestamp,
     verdict::FailingSince,
 };
@@ -143,8 +143,18 @@ fn head(project: ProjectId, selector: &CommitSelector, heading: &str, results: &
     let of = &results.commit;
     let links_out = repository_links(results);
     let counts = results.counts;
+    let absent = &results.absent_suites;
+    let is_passed_so_far = results.status == RunStatus::Passed && !absent.is_empty();
+    let colour = if is_passed_so_far {
+        RunStatus::Incomplete
+    } else {
+        results.status
+    };
     html! {
-        h1 { (heading) " " span class={ "chip " (results.status) } { (results.status) } }
+        h1 { (heading) " " span class={ "chip " (colour) } { (results.status) @if is_passed_so_far { " so far" } } }
+        @if !absent.is_empty() {
+            p { "No run so far, which the newest commit of " (branch_link(project, &results.stable_branch)) " has: suite" @if absent.len() > 1 { "s" } " " bdi { (absent.join(", ")) } "." }
+        }
         @if results.runs.iter().any(|run| !run.trusted) { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
         @if let Some(subject) = &of.subject { p { bdi { (subject) } } }
         p.facts {

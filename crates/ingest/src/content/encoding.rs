@@ -31,6 +31,7 @@ pub(super) fn encode(
         context,
         sender: _,
         replaces: _,
+        is_backfilled: _,
         started_at: _,
         finished_at: _,
         state,

@@ -95,6 +95,7 @@ fn full() -> Recording {
         },
         sender: Sender::default(),
         replaces: false,
+        is_backfilled: false,
         started_at: Timestamp::from_unix_ms(1_795_000_000_000),
         finished_at: Some(Timestamp::from_unix_ms(1_795_000_061_000)),
         state: RunState::Interrupted,

@@ -173,6 +173,7 @@ impl Run {
             },
             sender: Sender::default(),
             replaces: false,
+            is_backfilled: false,
             started_at,
             finished_at: Some(at),
             state: match self.is_cut {

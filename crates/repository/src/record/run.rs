@@ -60,6 +60,26 @@ impl KnownRun {
             .optional()
     }
 
+    /// A run of the CI run with this page that started within a day of this report.
+    pub(super) fn find_of_page(
+        connection: &mut PgConnection,
+        project: Uuid,
+        page: &str,
+        recording: &Recording,
+        counts_in_verdicts: bool,
+    ) -> QueryResult<Option<Self>> {
+        let at = recording.started_at;
+        run::table
+            .filter(run::project_id.eq(project))
+            .filter(run::started_at.between(At(at.plus_days(-1)), At(at.plus_days(1))))
+            .filter(run::run_url.eq(page))
+            .filter(run::counts_in_verdicts.eq(counts_in_verdicts))
+            .select(Self::as_select())
+            .order(run::number)
+            .first(connection)
+            .optional()
+    }
+
     pub(super) fn branch(&self) -> Option<&str> {
         self.context.branch.as_deref()
     }
@@ -164,24 +184,19 @@ impl Context {
 }
 
 /// The context of a run once this report is stored. If the report lacks a value, the run keeps the value of an earlier
-/// part. A report of another revision can only replace the whole run, and then nothing of it remains.
+/// part, and every value that a part has if the CI service was asked later. A report of another revision can only replace the whole run, and then nothing of it remains.
 pub(super) fn context(
     stored_run: Option<&KnownRun>,
     recording: &Recording,
 ) -> Result<RunContext, StoreError> {
-    let mut reported = recording.context.clone();
+    let reported = recording.context.clone();
     let Some(stored_run) = stored_run else {
         return Ok(reported);
     };
     let stored = stored_run.context.clone().stored()?;
     match stored.may_have_revision_of(&reported) {
-        true => {
-            // Who knows the head of a pull request alone does not know what CI checked out.
-            if reported.tested_revision.is_none() && stored.tested_revision.is_some() {
-                reported.commit_sha.clone_from(&stored.commit_sha);
-            }
-            Ok(reported.or(stored))
-        }
+        true if recording.is_backfilled => Ok(stored.or(reported)),
+        true => Ok(reported.or(stored)),
         false => Ok(reported),
     }
 }

@@ -48,8 +48,15 @@ impl<'a> Target<'a> {
             counts_in_verdicts: rules.counts_in_verdicts(),
             closed_runs: 0,
         };
+        let page = recording.context.run_url.as_deref();
+        let page = page.filter(|_| recording.is_of_unknown_jobs());
         loop {
-            let Some(run) = KnownRun::find(connection, project, key)? else {
+            let mut known = KnownRun::find(connection, project, key)?;
+            if let (None, Some(page)) = (&known, page) {
+                // A job that named its suite has another key.
+                known = KnownRun::find_of_page(connection, project, page, recording, key.counts_in_verdicts)?;
+            }
+            let Some(run) = known else {
                 return Ok(Self {
                     key,
                     run: None,
@@ -70,8 +77,13 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The part with the same content from the same sender.
+    /// The part with the same content from the same sender. If the sender is unknown, any part of its attempt may be of it.
     pub(super) fn same_part(&self, recording: &Recording) -> Result<Option<&StoredPart>, StoreError> {
+        if recording.is_of_unknown_jobs() && self.may_have_revision_of(recording)? {
+            let attempt = bigint(recording.sender.attempt.of_job);
+            let is_same = |part: &&StoredPart| attempt == 0 || part.job_attempt == attempt;
+            return Ok(self.parts.iter().find(is_same));
+        }
         for part in of_slot(&self.parts, recording) {
             if part.content == recording.content && part.sender()?.is_same_instance(&recording.sender) {
                 let is_only_part = of_slot(&self.parts, recording).count() == 1;
@@ -90,6 +102,12 @@ impl<'a> Target<'a> {
             .filter(move |part| !replaces || part.index != index)
     }
 
+    fn may_have_revision_of(&self, recording: &Recording) -> Result<bool, StoreError> {
+        let Some(run) = &self.run else { return Ok(true) };
+        let stored = run.context.clone().stored()?;
+        Ok(stored.may_have_revision_of(&recording.context))
+    }
+
     /// Rejects a report with a shard for a run without, and the reverse, and a report of another revision.
     pub(super) fn check(&self, recording: &Recording) -> Work<()> {
         let refused = |error| Err(WorkError::Refused(error));
@@ -100,10 +118,10 @@ impl<'a> Target<'a> {
                 stored_sharded: run.sharded,
             });
         }
-        let stored = run.context.clone().stored()?;
-        if self.others(recording).next().is_none() || stored.may_have_revision_of(&recording.context) {
+        if self.others(recording).next().is_none() || self.may_have_revision_of(recording)? {
             return Ok(());
         }
+        let stored = run.context.clone().stored()?;
         let name = |revision: Option<&str>| revision.unwrap_or("unknown").to_owned();
         refused(RecordError::RevisionDiffers {
             run_number: run.number,

@@ -215,6 +215,7 @@ pub(crate) fn report(run_key: &str) -> Recording {
         },
         sender: Sender::default(),
         replaces: false,
+        is_backfilled: false,
         started_at: NOW.plus_ms(-HOUR),
         finished_at: Some(NOW.plus_ms(-HOUR + 10 * MINUTE)),
         state: RunState::Completed,

@@ -255,6 +255,53 @@ fn a_report_of_another_revision_is_refused() {
     assert_eq!(replaced.context.commit_sha.as_deref(), Some("beef00"));
 }
 
+/// Jenkins knows neither the stage nor the machine of a report later.
+#[test]
+fn what_a_ci_service_still_has_of_a_run_changes_nothing_that_its_jobs_sent() {
+    let world = World::new();
+    let of_build = |key: &str, build: u32| {
+        let mut recording = report(key).test("x", "fp").test("y", "p");
+        recording.context.run_url = Some(format!("https://ci.test/job/api/{build}/"));
+        recording
+    };
+    let backfilled = |key: &str, build: u32| {
+        let mut recording = of_build(key, build).content(9).branch("api");
+        recording.is_backfilled = true;
+        recording
+    };
+    // One job has no stage; the other one's is the suite, so that its run has another key.
+    for (sent, later) in [("api-1", "api-1"), ("api-2\tunit", "api-2")] {
+        let build = later[4..].parse().unwrap();
+        let before = world.import(&of_build(sent, build).attempt_of("unit", 1));
+        let after = world.import(&backfilled(later, build));
+        assert_eq!(
+            (after.effect, after.run_number),
+            (Effect::Unchanged, before.run_number)
+        );
+        assert_eq!(executions(&world, &after, "x"), executions(&world, &before, "x"));
+    }
+    let mut other = backfilled("api-1", 1);
+    other.context.commit_sha = Some("beef00".to_owned());
+    let refused = world.try_import(&other);
+    assert!(
+        matches!(refused, Err(RecordError::RevisionDiffers { .. })),
+        "{refused:?}"
+    );
+    // A build without any is stored, once.
+    let effects = [(); 2].map(|()| world.import(&backfilled("api-3", 3)).effect);
+    assert_eq!(effects, [Effect::Added, Effect::Unchanged]);
+    // A job that the service names may have sent nothing. Its run has the values of the one that did.
+    let mut other_job = backfilled("api-1", 1).attempt_of("e2e", 1);
+    other_job.context.pull_request_title = Some("Carts".to_owned());
+    let added = world.import(&other_job);
+    let context = added.context;
+    assert_eq!(added.effect, Effect::Added);
+    assert_eq!(
+        (context.branch.as_deref(), context.pull_request_title.as_deref()),
+        (Some("main"), Some("Carts"))
+    );
+}
+
 #[test]
 fn an_attempt_after_the_run_is_closed_begins_a_run_of_its_own() {
     let world = World::new();

@@ -50,6 +50,7 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
                 context: context(run, salt),
                 sender: Sender::default(),
                 replaces: false,
+                is_backfilled: false,
                 started_at: run.at,
                 finished_at: Some(run.at.plus_ms(workers.into_iter().max().unwrap_or(0))),
                 state: RunState::Completed,

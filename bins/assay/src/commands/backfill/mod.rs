@@ -5,7 +5,7 @@ mod plan;
 mod sending;
 mod source;
 
-use std::{fs::File, io::BufWriter, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, ensure};
 use assay_cli_local::{
@@ -99,10 +99,10 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
         Some(name) => name.clone(),
         None => source.stable_branch()?.unwrap_or_else(|| "main".to_owned()),
     };
-    let csv = args.csv.as_ref().map(|path| {
-        let file = File::create(path).with_context(|| format!("--csv {}", path.display()))?;
-        anyhow::Ok(HistoryWriter::new(BufWriter::new(file))?)
-    });
+    let csv = args
+        .csv
+        .as_ref()
+        .map(|path| HistoryWriter::create(path).with_context(|| format!("--csv {}", path.display())));
     let mut backfill = Backfill {
         global,
         source: &source,
@@ -122,7 +122,10 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
     bar.finish_and_clear();
     let summary = backfill.finish(args.analyze.as_ref())?;
     output::print(global.json, &summary, || summary.in_words(args))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(match summary.counts.refused {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
 }
 
 /// A history that is being read.
@@ -132,7 +135,7 @@ struct Backfill<'a> {
     now: Timestamp,
     collector: Collector,
     sender: Option<Sender>,
-    csv: Option<HistoryWriter<BufWriter<File>>>,
+    csv: Option<HistoryWriter>,
     counts: Counts,
     /// The first and the last start of a run with reports.
     starts: Option<(Timestamp, Timestamp)>,
@@ -203,9 +206,6 @@ impl Backfill<'_> {
 
     /// Judges everything that was read.
     fn finish(mut self, page: Option<&PathBuf>) -> anyhow::Result<Summary> {
-        if let Some(csv) = self.csv.take() {
-            csv.finish().context("--csv")?;
-        }
         let project = self.sender.take().map(Sender::judge).transpose()?;
         let has_read = self.collector.runs() > 0;
         ensure!(
@@ -214,6 +214,9 @@ impl Backfill<'_> {
             output::count(self.counts.runs, "run"),
             self.counts.in_words()
         );
+        if let Some(csv) = self.csv.take() {
+            csv.finish().context("--csv")?;
+        }
         let mut verdicts = None;
         if has_read {
             let progress = self.global.progress();

@@ -296,6 +296,11 @@ fn run_of_tree(values: PathValues, files: &[PathBuf], now: Timestamp) -> PastRun
 /// The report of such a run.
 fn report_of_tree(run: &PastRun) -> PastReport {
     let value = |name: &str| run.values.get(name).cloned();
+    // Each branch may number its builds from 1, and a job that was made again numbers them once more.
+    let key: Vec<_> = ["branch", "run", "commit"]
+        .into_iter()
+        .filter_map(value)
+        .collect();
     let file = |path: &String| PastFile {
         name: shown_path(Path::new(path)),
         bytes: Path::new(path).metadata().ok().map(|file| file.len()),
@@ -310,7 +315,7 @@ fn report_of_tree(run: &PastRun) -> PastReport {
             ..CiContext::default()
         },
         flags: Flags {
-            run_key: value("run"),
+            run_key: Some(key.join("/")),
             context: RunContext {
                 branch: value("branch").map(|branch| branch.replace("%2F", "/")),
                 commit_sha: value("commit"),

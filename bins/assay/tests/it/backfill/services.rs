@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use assay_domain::timestamp::Timestamp;
-use assay_testkit::{Cli, assert_contains};
+use assay_testkit::{Cli, ServedWorld, assert_contains, text};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ fn check(path: &Path) {
 fn each_service_becomes_the_history_of_its_case() {
     let cases = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/backfill")).unwrap();
     let cases: Vec<_> = cases.map(|case| case.unwrap().path()).collect();
-    assert_eq!(cases.len(), 4);
+    assert_eq!(cases.len(), 5);
     cases.iter().for_each(|case| check(case));
 }
 
@@ -148,8 +148,8 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
     assert_eq!(
         rows(&folder),
         [
-            "totals > pays,9,main,c0ffee,,0,passed",
-            "totals > pays,10,main,decaf,,0,failed"
+            "totals > pays,main/9/c0ffee,main,c0ffee,,0,passed",
+            "totals > pays,main/10/decaf,main,decaf,,0,failed"
         ]
     );
 
@@ -163,4 +163,108 @@ fn the_paths_of_a_folder_name_run_branch_and_commit() {
     assert_contains(&plan, &format!("2 runs of dir builds, from {day} to {day}"));
     let none = assay_testkit::stderr_text(&dated(&["--plan", "--days", "2"]));
     assert_contains(&none, "no finished run of the last 2 days");
+}
+
+/// Jenkins numbers the builds of each branch from 1, and those of a job that was made again once more.
+#[test]
+fn builds_of_one_number_are_one_run_only_with_one_branch_and_commit() {
+    let world = ServedWorld::with_ingest(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let builds = [
+        ("main/1-c0ffee/unit", true),
+        ("main/1-c0ffee/e2e", true),
+        ("main/1-decaf/unit", true),
+        ("feature/1-c0ffee/unit", false),
+        ("feature/2-beef/unit", false),
+    ];
+    for (path, pays) in builds {
+        let path = folder.path().join("builds").join(path);
+        fs::create_dir_all(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        fs::write(path.join("junit.xml"), junit::report(&start(), &[(name, pays)])).unwrap();
+    }
+    let key = world
+        .cli
+        .json(&["key", "create-ingest", "--project", "web", "--backfill"]);
+    let run = |arguments: &[&str]| {
+        let mut run = world.cli.command(arguments);
+        run.current_dir(folder.path())
+            .env("ASSAY_INGEST_URL", world.server.ingest().base())
+            .env("ASSAY_INGEST_KEY", text(&key["key"]));
+        run
+    };
+    let flags = [
+        "backfill",
+        "--dir",
+        "builds",
+        "--pattern",
+        "{branch}/{run}-{commit}",
+    ];
+    let shown = succeeded(run(&[&flags[..], &["--csv", "h.csv"]].concat()));
+    assert_contains(&shown, "1 day, 4 runs.");
+    succeeded(run(&["analyze", "h.csv"]));
+    let mut runs: Vec<_> = rows(&folder)
+        .iter()
+        .map(|row| row.split(',').nth(1).unwrap().to_owned())
+        .collect();
+    runs.sort();
+    let expected = [
+        "feature/1/c0ffee",
+        "feature/2/beef",
+        "main/1/c0ffee",
+        "main/1/c0ffee",
+        "main/1/decaf",
+    ];
+    assert_eq!(runs, expected);
+
+    // Another commit has the key of one of them.
+    let other = [
+        "upload",
+        "builds/main/1-decaf",
+        "--run-key",
+        "main/1/decaf",
+        "--commit",
+        "5eed",
+    ];
+    succeeded(run(&other));
+    let output = run(&flags).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_contains(&shown, "Of 4 runs, 4 have reports; reports: 3 stored, 1 refused.");
+    assert_eq!(output.status.code(), Some(1));
+    fs::remove_dir_all(folder.path().join(".assay")).unwrap();
+    let again = [&flags[..], &["--days", "10"]].concat();
+    fs::remove_dir_all(folder.path().join("builds/main/1-decaf")).unwrap();
+    assert_contains(
+        &succeeded(run(&again)),
+        "Of 3 runs, 3 have reports; reports: 3 there already.",
+    );
+}
+
+#[test]
+fn a_history_that_was_written_before_stays_until_the_next_one_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let build = folder.path().join("builds/1");
+    fs::create_dir_all(&build).unwrap();
+    fs::write(build.join("junit.xml"), "<testsuites/>").unwrap();
+    let written = |csv: &str| {
+        let flags = ["backfill", "--dir", "builds", "--pattern", "{run}", "--csv", csv];
+        let mut run = Cli::new("").command(&flags);
+        run.current_dir(folder.path()).output().unwrap().status.code()
+    };
+    let history = folder.path().join("h.csv");
+    fs::write(&history, "the old one").unwrap();
+    assert_eq!(written("h.csv"), Some(1));
+    assert_eq!(fs::read_to_string(&history).unwrap(), "the old one");
+
+    fs::write(
+        build.join("junit.xml"),
+        junit::report(&start(), &[("pays", false)]),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("h.csv", folder.path().join("link.csv")).unwrap();
+    assert_eq!(written("link.csv"), Some(0));
+    assert!(fs::read_to_string(&history).unwrap().contains("totals > pays"));
+    // Nothing else is left.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    assert_eq!(written("/dev/null"), Some(0));
 }

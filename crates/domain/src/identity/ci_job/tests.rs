@@ -17,6 +17,44 @@ fn the_jobs_of_five_services_are_read_from_their_documented_claims() {
 }
 
 #[test]
+fn trusts_overlap_if_a_job_may_be_of_both() {
+    let trust = |reference: &str, environment: &str, audience: &str| {
+        let value = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Trust {
+            issuer: "https://gitlab.com".to_owned(),
+            repository: "74".to_owned(),
+            reference: value(reference),
+            environment: value(environment),
+            audience: value(audience),
+        }
+    };
+    for (a, b, overlap) in [
+        (trust("", "", ""), trust("refs/heads/main", "prod", ""), true),
+        (
+            trust("refs/heads/*", "", ""),
+            trust("refs/heads/main", "", ""),
+            true,
+        ),
+        (trust("refs/*", "", ""), trust("refs/heads/*", "", ""), true),
+        (trust("refs/tags/*", "", ""), trust("refs/heads/*", "", ""), false),
+        (
+            trust("refs/heads/main", "", ""),
+            trust("refs/heads/main2", "", ""),
+            false,
+        ),
+        (trust("", "prod", ""), trust("", "staging", ""), false),
+        (trust("", "", "of-shop"), trust("", "", ""), false),
+    ] {
+        assert_eq!([a.overlaps(&b), b.overlaps(&a)], [overlap; 2], "{a:?} {b:?}");
+    }
+    let other = Trust {
+        repository: "75".to_owned(),
+        ..trust("", "", "")
+    };
+    assert!(!other.overlaps(&trust("", "", "")));
+}
+
+#[test]
 fn a_trust_covers_its_repository_ref_and_environment_alone() {
     let job = CiJob {
         repository: "74".to_owned(),
