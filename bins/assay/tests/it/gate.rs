@@ -66,7 +66,7 @@ fn tests_that_the_history_shows_as_flaky_are_excused() {
 #[test]
 fn earlier_reports_without_a_branch_are_of_the_stable_branch() {
     let history = tempfile::tempdir().unwrap();
-    let junit = |failed: bool| {
+    let junit = |day: u32, failed: bool| {
         let failure = if failed {
             "<failure message='KeyError: main'/>"
         } else {
@@ -74,21 +74,18 @@ fn earlier_reports_without_a_branch_are_of_the_stable_branch() {
         };
         let case = |name, inner| format!("<testcase classname='m' name='{name}' time='1'>{inner}</testcase>");
         let cases = [case("a", ""), case("d", failure)].concat();
-        format!("<testsuites><testsuite name='s'>{cases}</testsuite></testsuites>")
+        let start = format!("2026-11-{day:02}T10:00:00Z");
+        format!("<testsuites><testsuite name='s' timestamp='{start}'>{cases}</testsuite></testsuites>")
     };
-    for run in 0..12 {
+    for run in 1..=12 {
         let folder = history.path().join(format!("{run:02}"));
         fs::create_dir(&folder).unwrap();
-        let report = junit(run > 8).replace(
-            "<testsuites>",
-            &format!("<testsuites timestamp='2026-11-{:02}T10:00:00Z'>", run + 1),
-        );
-        fs::write(folder.join("junit.xml"), report).unwrap();
+        fs::write(folder.join("junit.xml"), junit(run, run > 8)).unwrap();
     }
     let own = tempfile::tempdir().unwrap();
     let report = own.path().join("new.xml");
     let folder = history.path().display().to_string();
-    fs::write(&report, junit(true)).unwrap();
+    fs::write(&report, junit(13, true)).unwrap();
     let new = report.display().to_string();
     let arguments = [
         "gate",
@@ -122,8 +119,8 @@ fn the_names_of_the_report_and_of_its_history_follow_one_rule() {
         (3, &["--written-names"], false),
     ] {
         let (_, value) = gate(history.path(), &[(&name(run), TIMEOUT)], arguments);
-        let refusal = &value["failed"][0]["refusal"];
-        assert_eq!(refusal == "new", is_new, "{run} {arguments:?} {value}");
+        let explanation = value["failed"][0]["explanation"].as_str().unwrap();
+        assert_eq!(explanation.starts_with("New test"), is_new, "{run} {arguments:?} {value}");
     }
 }
 

@@ -21,7 +21,13 @@ pub(super) static BUILDKITE: Service = Service {
         let path =
             format!("/builds?state=finished&include_retried_jobs=true&created_from={since}&per_page=100");
         project.list(&path, "", since, |build| {
-            let jobs = list(build, "/jobs").map(|job| values(job, OF_JOB));
+            let jobs = list(build, "/jobs").map(|job| {
+                let mut job = values(job, OF_JOB);
+                // The count of a first attempt is null, and the job's own variable is 0.
+                job.entry("BUILDKITE_RETRY_COUNT")
+                    .or_insert_with(|| "0".to_owned());
+                job
+            });
             let parts = jobs.collect();
             PastRun::of(build, OF_BUILD).map(|run| PastRun { parts, ..run })
         })

@@ -145,7 +145,8 @@ impl Fields {
         fields.switch(UploadField::Replace, flags.replace);
         fields.add(UploadField::StartedAt, flags.started_at);
         fields.add(UploadField::DurationMs, flags.duration_ms);
-        fields.add(UploadField::Ci, ci.provider.map(|_| ci_values(ci)));
+        let has_values = ci.provider.is_some() || ci.attempt.is_some();
+        fields.add(UploadField::Ci, has_values.then(|| ci_values(ci)));
         fields
     }
 
