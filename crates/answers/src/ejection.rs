@@ -19,7 +19,7 @@ use assay_flakiness::Diagnose;
 
 use crate::{
     commit::{CommitResults, CommitRuns, commit_results},
-    failures::{CauseProbabilities, ExplainedFailure, FailureFilter, of_branch},
+    failures::{CauseProbabilities, ExplainedFailure, FailureFilter},
 };
 
 /// The window of the runs ahead in the queue, in days.
@@ -220,7 +220,7 @@ fn blamed(
             .iter()
             .find(|observed| own.iter().any(|own| own.run_number == observed.run.number));
         let release_branch = of_queue.and_then(|observed| observed.run.release_branch.clone());
-        let history = of_branch(history, release_branch.as_deref());
+        let history = history.of_stable_branch(release_branch.as_deref());
         let is_own = |run: &RunFacts| {
             let mut own = own.iter().filter(|own| own.queue.is_none());
             own.any(|own| own.run_number == run.number)

@@ -37,7 +37,7 @@ pub use report::{ReportFailures, report_failures};
 pub use revert::RevertAdvice;
 pub use sentence::explanation;
 
-pub(crate) use judged::{of_branch, window_with};
+pub(crate) use judged::window_with;
 
 use judged::{
     JudgedFailure, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, listed_before, texts,

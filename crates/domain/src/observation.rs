@@ -361,20 +361,24 @@ impl History {
         runs.any(|run| run.is_on_release_branch() && run.branch.as_deref() == Some(branch))
     }
 
-    /// The same history with this release branch as the stable one: the runs of all stable branches, and of the changes
-    /// that go to this one. Changes to another branch began from other code, so they are left out.
+    /// The same history with this release branch as the stable one, or with the main stable branch: the runs of all stable
+    /// branches, and of the changes that go to this one. Changes to another branch began from other code, so they are left
+    /// out: what they inherited would look like failures on good code.
     #[must_use]
-    pub fn of_release_branch(&self, branch: &str) -> Self {
+    pub fn of_stable_branch(self: Arc<Self>, release_branch: Option<&str>) -> Arc<Self> {
         let is_of_it = |run: &RunFacts| {
             let is_stable = run.branch.as_deref() == Some(&*self.stable_branch) || run.is_on_release_branch();
-            is_stable || run.release_branch.as_deref() == Some(branch)
+            is_stable || run.release_branch.as_deref() == release_branch
         };
+        if release_branch.is_none() && self.runs.iter().all(|observed| is_of_it(&observed.run)) {
+            return self;
+        }
         let runs = self.runs.iter().filter(|observed| is_of_it(&observed.run));
-        Self {
-            stable_branch: branch.into(),
+        Arc::new(Self {
+            stable_branch: release_branch.unwrap_or(&self.stable_branch).into(),
             tests: self.tests,
             runs: runs.cloned().collect(),
-        }
+        })
     }
 
     /// The place of each run in the order of revisions.

@@ -120,7 +120,11 @@ fn the_names_of_the_report_and_of_its_history_follow_one_rule() {
     ] {
         let (_, value) = gate(history.path(), &[(&name(run), TIMEOUT)], arguments);
         let explanation = value["failed"][0]["explanation"].as_str().unwrap();
-        assert_eq!(explanation.starts_with("New test"), is_new, "{run} {arguments:?} {value}");
+        assert_eq!(
+            explanation.starts_with("New test"),
+            is_new,
+            "{run} {arguments:?} {value}"
+        );
     }
 }
 

@@ -34,26 +34,18 @@ pub(crate) fn window_with(
         .find(|observed| observed.run.number == run.run_number);
     if let Some(known) = known {
         let release_branch = known.run.release_branch.clone();
-        return Ok((of_branch(history, release_branch.as_deref()), false));
+        return Ok((history.of_stable_branch(release_branch.as_deref()), false));
     }
     let Some(uncounted) = snapshot.uncounted_run(run)? else {
         return Ok((history, false));
     };
-    let mut history = of_branch(history, uncounted.run.release_branch.as_deref());
+    let mut history = history.of_stable_branch(uncounted.run.release_branch.as_deref());
     let start_and_number = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
     let at = history
         .runs
         .partition_point(|other| start_and_number(other) < start_and_number(&uncounted));
     Arc::make_mut(&mut history).runs.insert(at, uncounted);
     Ok((history, true))
-}
-
-/// The history by which a run of this release branch is judged, or of the main stable branch.
-pub(crate) fn of_branch(history: Arc<History>, release_branch: Option<&str>) -> Arc<History> {
-    match release_branch {
-        Some(branch) => Arc::new(history.of_release_branch(branch)),
-        None => history,
-    }
 }
 
 /// The failures of a run before they are paged.

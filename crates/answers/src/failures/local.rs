@@ -19,7 +19,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use super::{
-    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate, of_branch,
+    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate,
     own_new_tests, texts,
 };
 use crate::owners;
@@ -114,7 +114,7 @@ fn explained(
     let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
     let stored = snapshot.observations(from, to)?;
     let release_branch = branch.filter(|branch| stored.has_release_branch(branch));
-    let stored = of_branch(stored, release_branch);
+    let stored = stored.of_stable_branch(release_branch);
     let tests: Vec<TestOrdinal> = failures.keys().copied().collect();
     let mut errors = snapshot.window_errors(NUMBER, &tests, from, to)?;
     let fingerprints: Vec<String> = failures

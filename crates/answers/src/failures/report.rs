@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::{
     Actions, Beginnings, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate,
-    listed_before, of_branch, own_new_tests, texts,
+    listed_before, own_new_tests, texts,
 };
 use crate::{changes::ChangedTests, owners};
 
@@ -93,7 +93,7 @@ impl<'r> Overlay<'r> {
         let window = engine.causes_window(started_at, Knowledge::AtTheTime, now);
         let history = snapshot.observations(window.0, window.1)?;
         let release_branch = recognised.release_branch.as_deref();
-        let mut history = Arc::unwrap_or_clone(of_branch(history, release_branch));
+        let mut history = Arc::unwrap_or_clone(history.of_stable_branch(release_branch));
         let mut next = history.tests;
         let ordinals: Vec<TestOrdinal> = recognised
             .tests

@@ -422,7 +422,7 @@ mod tests {
                         .into_bytes(),
                     modified: None,
                 });
-            assay_reports::read(&files.collect::<Vec<_>>(), &assay_reports::Options::default()).unwrap()
+            assay_reports::read(files.collect::<Vec<_>>(), &assay_reports::Options::default()).unwrap()
         };
         let passed = "<testcase classname='m' name='health' time='1'/>";
         let failed = "<testcase classname='m' name='health' time='1'><failure message='x'/></testcase>";
