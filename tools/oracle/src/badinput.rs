@@ -30,6 +30,7 @@ fn path_of(checks: &ProjectChecks<'_>, route: &Route, run: &Run, hostile: Option
             "{runId}" => http::escape(&run.id),
             "{commitSha}" => run.commit.clone().unwrap_or_else(|| "0".to_owned()),
             "{testName}" => http::escape(&test.name),
+            "{branchName}" => "main".to_owned(),
             "{fingerprint}" => checks
                 .fingerprints
                 .values()
@@ -63,7 +64,11 @@ fn segments(comparison: &mut Comparison, checks: &ProjectChecks<'_>, route: &Rou
                 comparison.holds(false, || format!("GET {path}: no answer"));
                 continue;
             };
-            refused(comparison, &path, &answer, 404, code);
+            match segment {
+                // A release branch without a run has an answer, too.
+                "{branchName}" => check_form(comparison, &path, &answer),
+                _ => _ = refused(comparison, &path, &answer, 404, code),
+            }
         }
         let path = path_of(checks, route, run, Some((segment, &"a".repeat(200_000))));
         let answer = ask(checks, &path);
