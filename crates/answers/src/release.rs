@@ -78,7 +78,8 @@ pub struct ReleaseFailure {
     pub ownership: Ownership,
 }
 
-/// Whether a release may be cut from a branch, as of one state of the project. `judge` calls the engine.
+/// Whether a release may be cut from a branch, as of one state of the project; none if no visible run is of the branch.
+/// `judge` calls the engine.
 ///
 /// # Errors
 /// If the store fails.
@@ -89,7 +90,14 @@ pub fn release(
     branch: &str,
     (page, per_page): (u64, PerPage),
     now: Timestamp,
-) -> Result<ReleaseState, StoreError> {
+) -> Result<Option<ReleaseState>, StoreError> {
+    let of_branch = RunQuery {
+        branch: Some(branch.to_owned()),
+        ..RunQuery::newest(Period::ending(now, Days::Ninety), PerPage::Ten)
+    };
+    if store.runs(project, &of_branch)?.runs.is_empty() {
+        return Ok(None);
+    }
     let mut state = in_snapshot(store, project, |snapshot| {
         let judged = JudgedTests::in_snapshot(snapshot, &judge, now)?;
         let history = &judged.history;
@@ -155,7 +163,7 @@ pub fn release(
             test.author_name = authors.get(&test.failing_since.run_number).cloned();
         }
     }
-    Ok(state)
+    Ok(Some(state))
 }
 
 /// The authors of the newest runs of a branch, by the numbers of the runs.

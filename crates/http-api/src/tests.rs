@@ -135,6 +135,11 @@ fn of_some_routes(parameter: &'static str) -> Vec<Failure> {
             "Take the commit from the runs list.",
         ),
         failure(
+            Unanswerable::BranchNotFound,
+            "The project has no visible run of this branch.",
+            "Take the branch from the list of branches.",
+        ),
+        failure(
             Unanswerable::TestNotFound,
             "No test has this name, or not in this file.",
             "Check `testName` and `filePath` exactly as stored.",

@@ -30,6 +30,9 @@ pub enum Unanswerable {
     /// The project has no run of the commit.
     #[error("No run of this project tested this commit.")]
     CommitNotFound,
+    /// The project has no run of the branch.
+    #[error("No run of this project is of this branch.")]
+    BranchNotFound,
     /// The project has no such test.
     #[error("No test has this name (and file, if the request has filePath).")]
     TestNotFound,
@@ -56,6 +59,7 @@ impl Unanswerable {
             Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
             Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
             Self::CommitNotFound => (StatusCode::NOT_FOUND, "commit_not_found"),
+            Self::BranchNotFound => (StatusCode::NOT_FOUND, "branch_not_found"),
             Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),

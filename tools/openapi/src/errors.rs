@@ -86,6 +86,7 @@ fn failures_of_operation(failures: Failures, path: &str, operation: &Operation) 
         "ambiguous_test" | "test_not_found" => path.contains("{testName}"),
         "project_not_found" => path.contains("{projectId}"),
         "commit_not_found" => path.contains("{commitSha}"),
+        "branch_not_found" => path.contains("{branchName}"),
         "run_not_found" => path.contains("{runId}"),
         "error_not_found" => path.contains("{fingerprint}"),
         _ if COMMON.iter().any(|(status, ..)| *status == failure.status) => false,

@@ -29,7 +29,7 @@ pub(crate) fn components() -> Fields {
         ("commitSha", path("commitSha", text([("pattern", "^[0-9a-fA-F]{4,64}$".into())]), "9b4437ba", "A commit or tested revision, or its beginning, ignoring case. Text of another form gets `commit_not_found`.")),
         ("testName", path("testName", text([("minLength", 1.into())]), TEST, "The full stored test name, percent-encoded with `/` as `%2F`. The flaky list finds it by a part of it (`search`); a run's detail has the names of all its tests.")),
         ("fingerprint", path("fingerprint", text([("pattern", "^[0-9A-Za-z_-]{1,128}$".into())]), "bbd72ea9b25addb5cbf17e2d21b71317", "A fingerprint of the error-signature list. Text of another form gets `error_not_found`.")),
-        ("branchName", path("branchName", text([("minLength", 1.into())]), "release/1.2", "The exact name of a branch, percent-encoded with `/` as `%2F`. A branch without a run gets the answer `unknown`.")),
+        ("branchName", path("branchName", text([("minLength", 1.into())]), "release/1.2", "The exact name of a branch, percent-encoded with `/` as `%2F`. A branch without a visible run gets `branch_not_found`.")),
         ("filePath", file_path()),
         ("days", days()),
         ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only this branch, by its exact name.", Some("main"))),

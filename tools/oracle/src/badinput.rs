@@ -55,6 +55,7 @@ fn segments(comparison: &mut Comparison, checks: &ProjectChecks<'_>, route: &Rou
             "{runId}" => "run_not_found",
             "{commitSha}" => "commit_not_found",
             "{testName}" => "test_not_found",
+            "{branchName}" => "branch_not_found",
             _ => "error_not_found",
         };
         let long = "a".repeat(3_000);
@@ -64,11 +65,7 @@ fn segments(comparison: &mut Comparison, checks: &ProjectChecks<'_>, route: &Rou
                 comparison.holds(false, || format!("GET {path}: no answer"));
                 continue;
             };
-            match segment {
-                // A release branch without a run has an answer, too.
-                "{branchName}" => check_form(comparison, &path, &answer),
-                _ => _ = refused(comparison, &path, &answer, 404, code),
-            }
+            refused(comparison, &path, &answer, 404, code);
         }
         let path = path_of(checks, route, run, Some((segment, &"a".repeat(200_000))));
         let answer = ask(checks, &path);

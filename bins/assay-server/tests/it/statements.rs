@@ -31,7 +31,7 @@ const STATEMENTS: [(&str, usize, bool); 18] = [
     ("/projects/{projectId}/flaky", 4, true),
     ("/projects/{projectId}/tests", 5, true),
     ("/projects/{projectId}/health", 8, true),
-    ("/projects/{projectId}/releases/{branchName}", 4, true),
+    ("/projects/{projectId}/releases/{branchName}", 5, true),
     ("/projects/{projectId}/timings", 4, true),
     ("/projects/{projectId}/durations", 6, true),
     ("/projects/{projectId}/uploads", 2, false),
@@ -116,6 +116,7 @@ async fn every_route_runs_the_documented_number_of_statements() {
             .replace("{projectId}", &world.project)
             .replace("{runId}", &run)
             .replace("{commitSha}", "c0ffee")
+            .replace("{branchName}", "main")
             .replace("{testName}", &test.replace(' ', "%20").replace('>', "%3E"))
             .replace("{fingerprint}", &fingerprint);
         let expected = expected_statements.remove(route.path).unwrap_or((1, false));

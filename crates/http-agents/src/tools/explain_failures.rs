@@ -192,6 +192,7 @@ fn of_release(call: &Call<'_>, project: &Project) -> Result<Option<Value>, ToolE
     }
     let judge = |history: &History| call.engine.verdicts(history, call.now);
     let state = release(call.store, judge, project, &branch, (1, PerPage::Ten), call.now)?;
+    let Some(state) = state else { return Ok(None) };
     let tests = state.tests.iter().filter(|test| !test.fails_on_stable);
     let tests: Vec<Value> = tests
         .map(|test| json!({"test": test.test_name, "since": test.failing_since.revision, "author": test.author_name, "verdict": test.status, "flakeScore": rounded(test.flake_score)}))

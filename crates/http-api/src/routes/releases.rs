@@ -2,6 +2,7 @@
 
 use assay_answers::release::release;
 use assay_domain::observation::History;
+use assay_http::Unanswerable;
 
 use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
@@ -35,5 +36,5 @@ fn show(call: &Call<'_>) -> Result<Answer, ApiError> {
     let branch = call.path.value("branchName").unwrap_or_default();
     let judge = |history: &History| call.judge_all(history, call.now);
     let state = release(call.store, judge, &project, branch, requested, call.now)?;
-    Answer::of(&state)
+    Answer::of(&state.ok_or(Unanswerable::BranchNotFound)?)
 }

@@ -24,6 +24,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let judge = |history: &History| view.engine.verdicts(history, view.now);
     let requested = (view.page()?, PER_PAGE);
     let state = release(view.store, judge, &project, &branch, requested, view.now)?;
+    let state = state.ok_or(Unanswerable::BranchNotFound)?;
     let path = links::project(project.id, "/release");
     let body = html! {
         h1 { "Release " bdi { (branch) } }

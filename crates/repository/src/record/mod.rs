@@ -9,7 +9,6 @@
 
 mod budget;
 mod checkout;
-mod closed_run;
 mod contents;
 mod decision;
 mod fix;
@@ -27,6 +26,7 @@ mod work;
 use std::collections::BTreeSet;
 
 use assay_domain::{
+    attempt::ErrorDetail,
     id::{ProjectId, RunId},
     part::PartRole,
     recording::{
@@ -63,7 +63,7 @@ use crate::{
 use contents::PartExecution;
 use intern::{Numbers, RecordingOrdinals};
 use judgement::PendingJudgement;
-use run::{KnownRun, NewRun, RunKey};
+use run::{KnownRun, NewRun};
 use target::Target;
 use turn::LockedProject;
 use verdict::{EdgeRecording, ImportChanges};
@@ -362,13 +362,17 @@ impl Import<'_> {
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
+        let reported = interned.tests.iter().copied().collect();
+        let left_failed = target.left_failed(connection, self.project, self.recording, &reported)?;
         let Target {
             key,
             run: former,
             parts,
+            ..
         } = target;
         let former = former.as_ref();
-        let added = self.add(connection, (key, former), parts, interned)?;
+        let left_failed = left_failed.map(|(_, error)| error);
+        let added = self.add(connection, (former, left_failed), parts, interned)?;
         let named = match former {
             Some(former) => (former.id, former.number),
             None => (self.new_id, numbers.next_run()),
@@ -409,7 +413,7 @@ impl Import<'_> {
     fn add(
         &self,
         connection: &mut PgConnection,
-        (key, former): (RunKey<'_>, Option<&KnownRun>),
+        (former, left_failed): (Option<&KnownRun>, Option<ErrorDetail>),
         mut parts: Vec<StoredPart>,
         interned: &RecordingOrdinals,
     ) -> Work<AddedPart<'_>> {
@@ -450,14 +454,8 @@ impl Import<'_> {
         changed.extend(executions.keys());
         contents.add(executions);
         let mut roles = contents.merge(&parts)?;
-        if former.is_none() {
-            let reported = interned.tests.iter().copied().collect();
-            let left = closed_run::left_failed(connection, self.project, (recording, reported), key)?;
-            let role = roles.entry(number).or_default();
-            role.left_failed += left.as_ref().map_or(0, |(count, _)| *count);
-            if let (Some((_, error)), Some(part)) = (left, parts.last_mut()) {
-                part.report_errors = run::errors_json(&[error]);
-            }
+        if let (Some(error), Some(part)) = (left_failed, parts.last_mut()) {
+            part.report_errors = run::errors_json(&[error]);
         }
         changed.extend(contents.repeated());
         let derived = run::set_derived(&mut parts, &contents, &roles)?;

@@ -17,7 +17,7 @@ use assay_domain::{
 use diesel::prelude::*;
 
 use super::{
-    RunContents, closed_run,
+    RunContents,
     contents::PartExecution,
     intern::{RecordingOrdinals, TestKey, known_signatures, known_tests},
     run,
@@ -149,10 +149,7 @@ fn outcomes(
     let outcomes = outcomes.collect();
     let role = roles.get(&number).cloned().unwrap_or_default();
     let reported = ordinals.iter().copied().flatten().collect();
-    let left_by_closed_run = match target.run {
-        None => closed_run::left_failed(connection, project.id.0, (recording, reported), target.key)?,
-        Some(_) => None,
-    };
+    let left_by_closed_run = target.left_failed(connection, project.id.0, recording, &reported)?;
     let left_by_closed_run = left_by_closed_run.map_or(0, |(count, _)| count);
     let is_unfinished = |part: &StoredPart| {
         let is_over = roles.get(&part.number).is_some_and(|role| role.is_superseded);

@@ -1,6 +1,9 @@
 //! The run to which a report belongs, and the parts that it already has.
 
+use std::collections::BTreeSet;
+
 use assay_domain::{
+    attempt::ErrorDetail,
     recording::Recording,
     rules::RecordingRules,
     store::{RecordError, StoreError},
@@ -10,6 +13,7 @@ use diesel::PgConnection;
 use uuid::Uuid;
 
 use super::{
+    contents::RunContents,
     run::{KnownRun, RunKey},
     work::Work,
 };
@@ -18,7 +22,10 @@ use crate::{
         column::{bigint, int},
         pool::{Read, WorkError},
     },
-    read::part::{self, StoredPart},
+    read::{
+        part::{self, StoredPart},
+        test::{name_of, names_by_ordinal},
+    },
 };
 
 /// The run of a report.
@@ -28,6 +35,8 @@ pub(super) struct Target<'a> {
     pub(super) run: Option<KnownRun>,
     /// Its parts.
     pub(super) parts: Vec<StoredPart>,
+    /// The run of the key that was closed last, if the report does not belong to it, and its parts.
+    closed: Option<(KnownRun, Vec<StoredPart>)>,
 }
 
 impl<'a> Target<'a> {
@@ -50,6 +59,7 @@ impl<'a> Target<'a> {
         };
         let page = recording.context.run_url.as_deref();
         let page = page.filter(|_| recording.is_of_unknown_jobs());
+        let mut closed = None;
         loop {
             let mut known = KnownRun::find(connection, project, key)?;
             if let (None, Some(page)) = (&known, page) {
@@ -61,6 +71,7 @@ impl<'a> Target<'a> {
                     key,
                     run: None,
                     parts: Vec::new(),
+                    closed,
                 });
             };
             let parts = part::of_run(connection, project, run.number)?;
@@ -70,11 +81,54 @@ impl<'a> Target<'a> {
                     key,
                     run: Some(run),
                     parts,
+                    closed,
                 });
             }
+            closed = Some((run, parts));
             // At most one run a day of retention, as each is open for a day.
             key.closed_runs += 1;
         }
+    }
+
+    /// The number of tests that the report's job left failed in the closed run, and that are not among those of the report,
+    /// and an error that says so; none if there are none, or if the report's run exists. A re-run of some tests days later
+    /// is thus not green.
+    pub(super) fn left_failed(
+        &self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        recording: &Recording,
+        reported: &BTreeSet<i32>,
+    ) -> Read<Option<(usize, ErrorDetail)>> {
+        let (None, Some((closed, parts))) = (&self.run, &self.closed) else {
+            return Ok(None);
+        };
+        let mut contents = RunContents::load(connection, project, closed.number, closed.started_at)?;
+        contents.merge(parts)?;
+        let of_job = parts
+            .iter()
+            .filter(|part| part.sender_job == recording.sender.job);
+        let of_job: BTreeSet<i16> = of_job.map(|part| part.number).collect();
+        let left = contents
+            .failed_in(&of_job)
+            .filter(|test| !reported.contains(test));
+        let left: Vec<i32> = left.collect();
+        let Some(first) = left.first() else {
+            return Ok(None);
+        };
+        let names = names_by_ordinal(connection, project, &[*first])?;
+        let tests = if left.len() == 1 { "test" } else { "tests" };
+        let message = format!(
+            "{} {tests} failed in an earlier attempt of this job, in run {}, and did not run again, such as {}",
+            left.len(),
+            closed.number,
+            name_of(&names, *first)?.name
+        );
+        let error = ErrorDetail {
+            message: Some(message),
+            ..ErrorDetail::default()
+        };
+        Ok(Some((left.len(), error)))
     }
 
     /// The part with the same content from the same sender. If the sender is unknown, any part of its attempt may be of it.
