@@ -91,13 +91,6 @@ pub fn release(
     (page, per_page): (u64, PerPage),
     now: Timestamp,
 ) -> Result<Option<ReleaseState>, StoreError> {
-    let of_branch = RunQuery {
-        branch: Some(branch.to_owned()),
-        ..RunQuery::newest(Period::ending(now, Days::Ninety), PerPage::Ten)
-    };
-    if store.runs(project, &of_branch)?.runs.is_empty() {
-        return Ok(None);
-    }
     let mut state = in_snapshot(store, project, |snapshot| {
         let judged = JudgedTests::in_snapshot(snapshot, &judge, now)?;
         let history = &judged.history;
@@ -157,6 +150,15 @@ pub fn release(
         state.decide(now);
         Ok(state)
     })?;
+    if state.state.suites.is_empty() {
+        let of_branch = RunQuery {
+            branch: Some(branch.to_owned()),
+            ..RunQuery::newest(Period::ending(now, Days::Ninety), PerPage::Ten)
+        };
+        if store.runs(project, &of_branch)?.runs.is_empty() {
+            return Ok(None);
+        }
+    }
     if !state.tests.is_empty() {
         let authors = authors(store, project, branch, now)?;
         for test in &mut state.tests {
