@@ -31,6 +31,10 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
     let runs = ask(format!("/projects/{project}/runs?{query}"))["runs"].take();
     let errors = ask(format!("/projects/{project}/errors?{query}"))["errors"].take();
     let (commits, fingerprints) = (texts(&runs, "commitSha"), texts(&errors, "fingerprint"));
+    let branches = texts(&runs, "branch")
+        .iter()
+        .map(|branch| escape(branch))
+        .collect();
     let runs = texts(&runs, "id").into_iter().map(|run| {
         let tests = ask(format!("/projects/{project}/runs/{run}"))["tests"].take();
         let tests = tests.as_array().unwrap().iter().map(|test| {
@@ -55,6 +59,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
             None if route.path == "/projects" => vec![path],
             None => vec![format!("{path}?{query}")],
             Some(rest) if rest.starts_with("commitSha") => plain("{commitSha}", &commits),
+            Some(rest) if rest.starts_with("branchName") => plain("{branchName}", &branches),
             Some(rest) if rest.starts_with("fingerprint") => plain("{fingerprint}", &fingerprints),
             Some(rest) if rest.starts_with("testName") => {
                 tests.iter().map(|test| of_test(&path, test)).collect()
