@@ -68,7 +68,7 @@ pub struct Options<'a> {
 pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
     let files = files.as_ref();
     let (mut pieces, mut unread) = read_all(files, options);
-    let empty = empty_beside_others(files, &pieces, &mut unread);
+    let left = left_by_crashed_reporters(files, &pieces, &mut unread);
     if let Some(error) = unread.into_iter().next() {
         return Err(error);
     }
@@ -77,7 +77,7 @@ pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Re
     }
     let formats: Vec<Format> = pieces.iter().map(|piece| piece.report.format).collect();
     let mut report = merge(pieces)?;
-    report.add_errors(empty);
+    report.add_errors(left);
     if let Some(status) = options.command_status {
         report.add_command_error(status, &formats);
     }
@@ -99,7 +99,7 @@ pub struct PartialReport {
 /// The first file's error if no file is readable, and an error if all files together are too large.
 pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<PartialReport, ReadError> {
     let (pieces, mut unread) = read_all(files, options);
-    let empty = empty_beside_others(files, &pieces, &mut unread);
+    let left = left_by_crashed_reporters(files, &pieces, &mut unread);
     if let Some(at) = unread.iter().position(ReadError::is_of_whole_import) {
         return Err(unread.swap_remove(at));
     }
@@ -107,28 +107,32 @@ pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Part
         return Err(unread.swap_remove(0));
     }
     let mut report = merge(pieces)?;
-    report.add_errors(empty);
+    report.add_errors(left);
     Ok(PartialReport { report, unread })
 }
 
 /// What the files beside other reports say that are empty or cut off before the keys of their format, and are no longer
 /// among the unread ones.
-fn empty_beside_others(files: &[SourceFile], pieces: &[Piece], unread: &mut Vec<ReadError>) -> Vec<String> {
+fn left_by_crashed_reporters(
+    files: &[SourceFile],
+    pieces: &[Piece],
+    unread: &mut Vec<ReadError>,
+) -> Vec<String> {
     if pieces.is_empty() || unread.is_empty() {
         return Vec::new();
     }
     let failed: HashSet<String> = unread.iter().map(|error| error.file().to_owned()).collect();
-    let is_empty = |file: &&SourceFile| looks_like_report(&file.bytes).is_none() && is_cut_off(&file.bytes);
-    let empty = files
+    let is_left = |file: &&SourceFile| looks_like_report(&file.bytes).is_none() && is_cut_off(&file.bytes);
+    let left = files
         .iter()
         .filter(|file| failed.contains(&file.name))
-        .filter(is_empty);
-    let empty: Vec<&str> = empty.map(|file| &*file.name).collect();
-    unread.retain(|error| !empty.contains(&error.file()));
+        .filter(is_left);
+    let left: Vec<&str> = left.map(|file| &*file.name).collect();
+    unread.retain(|error| !left.contains(&error.file()));
     let says = |file| {
         format!("{file}: the report is empty, cut off or was not written. Its reporter crashed or never ran.")
     };
-    empty.into_iter().map(says).collect()
+    left.into_iter().map(says).collect()
 }
 
 /// A report and the file or folder that it came from.

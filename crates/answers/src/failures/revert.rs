@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// The advice if so many tests began to fail with the error at a revision.
+    /// The advice if this number of tests began to fail with the error at a revision.
     fn advice(broken: f64, revisions: &[&str], (began, tests): (&str, u32)) -> RevertAdvice {
         let failure = FailureCause {
             run_index: 0,

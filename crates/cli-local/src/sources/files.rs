@@ -57,12 +57,13 @@ pub fn read_candidates(
             let mut reason = None;
             let is_recognised = |beginning: &[u8]| {
                 // What a crashed reporter left is an error of the run.
-                let is_empty_report =
-                    candidate.name().ends_with(".xml") || candidate.name().ends_with(".json");
-                let is_empty_report = is_empty_report && assay_reports::is_cut_off(beginning);
+                let may_be_left = [".xml", ".json"]
+                    .iter()
+                    .any(|end| candidate.name().ends_with(end));
+                let is_left = may_be_left && assay_reports::is_cut_off(beginning);
                 let is_report = !candidate.from_walk
                     || format.is_some()
-                    || is_empty_report
+                    || is_left
                     || assay_reports::looks_like_report(beginning).is_some();
                 if !is_report {
                     reason = assay_reports::why_no_report(beginning);

@@ -387,8 +387,8 @@ impl<'a> RunContents<'a> {
         let mut places = BTreeSet::new();
         let is_repeated = parts.iter().any(|part| !places.insert(part.index))
             || parts
-                .windows(2)
-                .any(|pair| matches!(pair, [a, b] if a.job_attempt != b.job_attempt));
+                .iter()
+                .any(|part| Some(part.job_attempt) != parts.first().map(|first| first.job_attempt));
         let merged = is_repeated.then(|| self.merged(parts)).transpose()?;
         let indexes: HashMap<i16, Option<i32>> = parts.iter().map(|part| (part.number, part.index)).collect();
         for (test, executions) in self.tests.iter_mut().filter(|(_, all)| all.len() > 1) {
