@@ -409,9 +409,8 @@ impl RunRow {
                 started_at: self.started_at,
                 branch: shared(&self.branch),
                 revision: shared(&self.revision),
-                release_branch: None,
                 variant: self.variant.as_str().into(),
-                merge_base: None,
+                ..RunFacts::default()
             })
         }
     }

@@ -118,7 +118,7 @@ impl FromIterator<TestOrdinal> for Bitmap {
 }
 
 /// The facts of a run that the engine uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunFacts {
     /// The run's name in evidence: its id, or its name in a history file.
     pub id: Arc<str>,
@@ -136,6 +136,8 @@ pub struct RunFacts {
     pub variant: Arc<str>,
     /// The commit at which its code left the stable branch, if it is known.
     pub merge_base: Option<Arc<str>>,
+    /// The [pull requests that it tests](crate::merge_queue::tested_pull_requests).
+    pub pull_requests: Vec<i64>,
 }
 
 impl RunFacts {
@@ -523,9 +525,7 @@ mod tests {
             started_at: at(0),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         assert!(run.is_settled(at(0)), "a complete run counts at once");
         run.ending = RunEnding::incomplete(minutes(45));
@@ -542,9 +542,7 @@ mod tests {
             started_at: Timestamp::from_unix_ms(0),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         };
         let mut run = RunObservations::of(facts);
         let mut add = |test, attempts: &[(AttemptStatus, Option<u64>)]| {

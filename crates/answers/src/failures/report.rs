@@ -11,6 +11,7 @@ use std::{
 use assay_domain::{
     cause::{ErrorName, FinalStatus, Knowledge},
     execution::TestOutcome,
+    merge_queue::tested_pull_requests,
     observation::{Bitmap, History, RunFacts, RunObservations},
     project::Project,
     recording::{RecordedTest, Recording},
@@ -117,6 +118,11 @@ impl<'r> Overlay<'r> {
             revision: context.revision().map(Into::into),
             variant: context.suite.as_deref().unwrap_or_default().into(),
             merge_base: context.merge_base.as_deref().map(Into::into),
+            pull_requests: tested_pull_requests(
+                context.branch.as_deref(),
+                context.pull_request_title.as_deref(),
+                context.pull_request_number,
+            ),
         };
         let stored = history
             .runs

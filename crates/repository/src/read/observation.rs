@@ -8,6 +8,7 @@ use std::{
 use assay_domain::{
     attempt::AttemptStatus,
     joins::Joins,
+    merge_queue::tested_pull_requests,
     observation::{History, RunEnding, RunFacts, RunObservations},
     project::Project,
     release_branch::{BranchPattern, release_branch_of},
@@ -45,6 +46,9 @@ sql_row! {
         base_branch: Option<String>,
         revision: Option<String>,
         merge_base: Option<String>,
+        pull_request_number: Option<i64>,
+        /// Of a merge queue's run.
+        title: Option<String>,
         suite: Option<String>,
         complete: bool,
         /// The end of its newest part, else its start.
@@ -245,10 +249,11 @@ impl State {
         // Diesel cannot express this.
         let mut packs = SqlStatement::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.revision, \
-         run.merge_base, run.suite, \
+         run.merge_base, run.pull_request_number, run.title, run.suite, \
          run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
-         SELECT id, branch, base_branch, coalesce(tested_revision, commit_sha) AS revision, merge_base, suite, complete, \
+         SELECT id, branch, base_branch, coalesce(tested_revision, commit_sha) AS revision, merge_base, \
+         pull_request_number, CASE WHEN branch LIKE 'mergify/%' THEN pull_request_title END AS title, suite, complete, \
          coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
          FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
          LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
@@ -288,6 +293,11 @@ impl Row {
             self.failed,
         )?;
         let run = RunFacts {
+            pull_requests: tested_pull_requests(
+                self.branch.as_deref(),
+                self.title.as_deref(),
+                self.pull_request_number,
+            ),
             id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
             number: self.number,
             started_at: self.started_at.0,
