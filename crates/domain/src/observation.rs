@@ -132,6 +132,8 @@ pub struct RunFacts {
     pub release_branch: Option<Arc<str>>,
     /// The tested revision, else the commit. If both are unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
+    /// The [merge](crate::revision::checked_out_merge) of the revision that it tested; none if it tested the revision itself.
+    pub merge: Option<Arc<str>>,
     /// The suite, job or browser. Results on different variants are in different chains. Empty for the default variant.
     pub variant: Arc<str>,
     /// The commit at which its code left the stable branch, if it is known.
@@ -141,6 +143,11 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
+    /// Whether two runs tested the same code, which is known.
+    pub fn is_of_same_code(&self, other: &Self) -> bool {
+        self.revision.is_some() && (&self.revision, &self.merge) == (&other.revision, &other.merge)
+    }
+
     /// Whether its branch is a release branch.
     pub fn is_on_release_branch(&self) -> bool {
         self.branch.is_some() && self.branch == self.release_branch
