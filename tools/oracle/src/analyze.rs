@@ -112,10 +112,12 @@ fn without_run_numbers(value: &Value) -> String {
 /// One row per attempt of these runs.
 fn table(runs: &[&Run]) -> String {
     let mut rows = vec![
-        "ignored,test,file,run,started_at,status,branch,revision,execution,retry,duration_ms".to_owned(),
+        "ignored,test,file,run,started_at,status,branch,revision,merge,execution,retry,duration_ms"
+            .to_owned(),
     ];
     for run in runs {
         let revision = run.tested_revision.as_deref().or(run.commit.as_deref());
+        let merge = run.merge();
         for test in run.tests() {
             for (execution, retry, attempt) in test.numbered() {
                 let cells = [
@@ -127,6 +129,7 @@ fn table(runs: &[&Run]) -> String {
                     attempt.status.to_owned(),
                     run.branch.clone().unwrap_or_default(),
                     revision.unwrap_or_default().to_owned(),
+                    merge.unwrap_or_default().to_owned(),
                     execution.to_string(),
                     retry.to_string(),
                     attempt

@@ -343,6 +343,11 @@ impl Shard {
 }
 
 impl Run {
+    /// The commit that it checked out, if it is a merge of the tested revision.
+    pub fn merge(&self) -> Option<&str> {
+        self.commit.as_deref().filter(|_| self.tested_revision.is_some())
+    }
+
     pub fn started(&self) -> i64 {
         self.shards
             .iter()

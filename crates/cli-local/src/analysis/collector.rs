@@ -10,6 +10,7 @@ use assay_domain::{
     attempt::ErrorDetail,
     observation::{History, RunEnding, RunFacts, RunObservations},
     recording::Recording,
+    revision::checked_out_merge,
     run::RunState,
     stable_name::stable_name,
     test::{TestName, TestOrdinal},
@@ -55,6 +56,7 @@ struct Run {
     report: usize,
     branch: Option<Arc<str>>,
     revision: Option<Arc<str>>,
+    merge: Option<Arc<str>>,
     variant: Arc<str>,
     /// The page of the CI run.
     url: Option<Arc<str>>,
@@ -87,6 +89,7 @@ pub(crate) struct RowRun<'a> {
     pub(crate) id: &'a str,
     pub(crate) branch: Option<&'a str>,
     pub(crate) revision: Option<&'a str>,
+    pub(crate) merge: Option<&'a str>,
     pub(crate) variant: &'a str,
 }
 
@@ -222,6 +225,8 @@ impl Collector {
         let Some(run) = self.runs.get_mut(index) else {
             return name.into();
         };
+        let merge = checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref());
+        run.merge = run.merge.take().or_else(|| merge.map(Into::into));
         run.revision = run.revision.take().or_else(|| context.revision().map(Into::into));
         run.branch = run.branch.take().or_else(|| context.branch.map(Into::into));
         if let Some(variant) = variant.map(str::to_owned).or(context.suite) {
@@ -258,7 +263,7 @@ impl Collector {
     /// Adds one attempt of a CSV history.
     ///
     /// # Errors
-    /// A message if the branch or the revision differs from that of an earlier row of the run.
+    /// A message if the branch, the revision or the merge differs from that of an earlier row of the run.
     pub(crate) fn row(
         &mut self,
         run: RowRun<'_>,
@@ -288,11 +293,13 @@ impl Collector {
         if entry.parts.is_none() {
             entry.branch = run.branch.map(Into::into);
             entry.revision = run.revision.map(Into::into);
+            entry.merge = run.merge.map(Into::into);
             entry.variant = run.variant.into();
         }
         for (column, before, now) in [
             ("branch", entry.branch.as_deref(), run.branch),
             ("revision", entry.revision.as_deref(), run.revision),
+            ("merge", entry.merge.as_deref(), run.merge),
         ] {
             if before != now {
                 let quoted =
@@ -350,6 +357,7 @@ impl Collector {
             report,
             branch: None,
             revision: None,
+            merge: None,
             variant: "".into(),
             url: None,
             parts: None,
@@ -451,6 +459,7 @@ impl RunResults<'_> {
             started_at,
             branch: run.branch.clone(),
             revision: run.revision.clone(),
+            merge: run.merge.clone(),
             variant: Arc::clone(&run.variant),
             ..RunFacts::default()
         });

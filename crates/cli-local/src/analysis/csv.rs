@@ -40,7 +40,7 @@ pub enum CsvError {
 }
 
 /// The columns of a history. The first ones are required.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "test",
     "run",
     "started_at",
@@ -48,6 +48,7 @@ const COLUMNS: [&str; 12] = [
     "file",
     "branch",
     "revision",
+    "merge",
     "execution",
     "retry",
     "duration_ms",
@@ -101,7 +102,7 @@ impl Columns {
                 0 if place < REQUIRED => {
                     return Err(format!(
                         "the header has no column {column:?}; expected test,run,started_at,status and optionally \
-                         file,branch,revision,execution,retry,duration_ms,variant,error, in any order"
+                         file,branch,revision,merge,execution,retry,duration_ms,variant,error, in any order"
                     ));
                 }
                 0 | 1 => {}
@@ -185,6 +186,7 @@ fn add(
         id: required("run")?,
         branch,
         revision: optional("revision")?,
+        merge: optional("merge")?,
         variant: optional("variant")?.unwrap_or_default(),
     };
     let error = optional("error")?.filter(|_| status.is_failure());

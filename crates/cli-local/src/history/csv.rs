@@ -6,12 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use assay_domain::recording::Recording;
+use assay_domain::{recording::Recording, revision::checked_out_merge};
 use csv::Writer;
 use tempfile::TempPath;
 
 const COLUMNS: &str =
-    "test,file,run,started_at,branch,revision,variant,execution,retry,status,duration_ms,error";
+    "test,file,run,started_at,branch,revision,merge,variant,execution,retry,status,duration_ms,error";
 /// The most characters of an error that are written.
 const LONGEST_ERROR: usize = 2_000;
 
@@ -64,6 +64,7 @@ impl HistoryWriter {
                         &start,
                         &context.branch,
                         context.revision(),
+                        checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref()),
                         &context.suite,
                         execution,
                         retry,

@@ -79,7 +79,7 @@ pub fn count(checks: &ProjectChecks<'_>, name: &str, file: Option<&str>) -> Figu
             .filter(|(_, test)| test.attempts.iter().any(|a| is_failure(a.status)))
             .count(),
         time_lost: measured.then(|| window.iter().map(|(_, test)| failures(test)).sum()),
-        flip_rate: flip_rate(&window),
+        flip_rate: flip_rate(&window, &project.stable),
         streak: chain.iter().take_while(|(_, test)| test.failed()).count(),
         last: window.first().map(|(run, test)| {
             let seen = clock::text(test.last().started.unwrap_or_else(|| run.started()));
@@ -98,8 +98,8 @@ pub fn count(checks: &ProjectChecks<'_>, name: &str, file: Option<&str>) -> Figu
     }
 }
 
-/// Changes between neighbouring runs of a branch, as a share of the neighbours.
-fn flip_rate(window: &[(&Run, ExpectedTest)]) -> Option<f64> {
+/// Changes between neighbouring runs of a branch, or of the merges of a branch, as a share of the neighbours.
+fn flip_rate(window: &[(&Run, ExpectedTest)], stable: &str) -> Option<f64> {
     let revisions: BTreeSet<_> = window
         .iter()
         .filter_map(|(run, _)| run.tested_revision.as_ref().or(run.commit.as_ref()))
@@ -107,10 +107,12 @@ fn flip_rate(window: &[(&Run, ExpectedTest)]) -> Option<f64> {
     if revisions.len() != window.len() {
         return None;
     }
-    let mut branches: BTreeMap<Option<&String>, Vec<bool>> = BTreeMap::new();
+    let mut branches: BTreeMap<(Option<&String>, bool), Vec<bool>> = BTreeMap::new();
     for (run, test) in window {
         let failed = test.attempts.iter().any(|attempt| is_failure(attempt.status));
-        branches.entry(run.branch.as_ref()).or_default().push(failed);
+        let is_merge = run.merge().is_some() && run.branch.as_deref() != Some(stable);
+        let line = (run.branch.as_ref(), is_merge);
+        branches.entry(line).or_default().push(failed);
     }
     let pairs: Vec<bool> = branches
         .values()

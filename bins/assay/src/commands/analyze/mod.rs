@@ -32,7 +32,7 @@ Examples:
   In a script, the broken tests:
     assay analyze reports/ --json | jq -r '.tests[] | select(.status == \"broken\") | .testName'
   A history as CSV, one attempt a row (test,run,started_at,status; optionally
-  file,branch,revision,execution,retry,duration_ms,variant,error):
+  file,branch,revision,merge,execution,retry,duration_ms,variant,error):
     assay analyze history.csv --stable-branch trunk
   The causes of the failures of one run:
     assay analyze reports/ --causes run-812.xml
