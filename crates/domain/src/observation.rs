@@ -239,6 +239,11 @@ impl RunObservations {
         self.present.contains(test) && !self.skipped.contains(test)
     }
 
+    /// The number of tests that ran.
+    pub fn executed(&self) -> u32 {
+        self.present.len().saturating_sub(self.skipped.len())
+    }
+
     /// Whether the run failed: a test in the end, or something outside of its tests.
     pub fn has_failed(&self) -> bool {
         self.ending.failed_outside_tests || self.failures.iter().any(|failure| !failure.recovered)
@@ -388,7 +393,8 @@ impl History {
     }
 
     /// The runs of each suite on the stable branch, as indices in the [order of revisions](revision_order), the oldest
-    /// first. The newest run of the stable branch is the last one.
+    /// first. The newest run of the stable branch is the last one. A whole run in which no test ran is left out: it does not
+    /// show a branch's state.
     pub fn stable_runs(&self) -> BTreeMap<Arc<str>, Vec<usize>> {
         self.runs_of(&self.stable_branch)
     }
@@ -402,9 +408,12 @@ impl History {
         };
         let order = self.revision_order();
         let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
-        for (index, RunObservations { run, .. }) in self.runs.iter().enumerate() {
-            if is_on(run) {
-                suites.entry(Arc::clone(&run.variant)).or_default().push(index);
+        for (index, observed) in self.runs.iter().enumerate() {
+            let ending = &observed.ending;
+            let is_empty = observed.executed() == 0 && ending.complete && !ending.failed_outside_tests;
+            if is_on(&observed.run) && !is_empty {
+                let suite = Arc::clone(&observed.run.variant);
+                suites.entry(suite).or_default().push(index);
             }
         }
         for runs in suites.values_mut() {
