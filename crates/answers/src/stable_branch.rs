@@ -364,9 +364,8 @@ mod tests {
             started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
             branch: (!branch.is_empty()).then(|| branch.into()),
             revision: Some(format!("c{number}").into()),
-            release_branch: None,
             variant: suite.into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         for (test, letter) in (0..).zip(results.chars()) {
             let attempts: &[_] = match letter {

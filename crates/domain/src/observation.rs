@@ -118,7 +118,7 @@ impl FromIterator<TestOrdinal> for Bitmap {
 }
 
 /// The facts of a run that the engine uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunFacts {
     /// The run's name in evidence: its id, or its name in a history file.
     pub id: Arc<str>,
@@ -132,13 +132,22 @@ pub struct RunFacts {
     pub release_branch: Option<Arc<str>>,
     /// The tested revision, else the commit. If both are unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
+    /// The [merge](crate::revision::checked_out_merge) of the revision that it tested; none if it tested the revision itself.
+    pub merge: Option<Arc<str>>,
     /// The suite, job or browser. Results on different variants are in different chains. Empty for the default variant.
     pub variant: Arc<str>,
     /// The commit at which its code left the stable branch, if it is known.
     pub merge_base: Option<Arc<str>>,
+    /// The [pull requests that it tests](crate::merge_queue::tested_pull_requests).
+    pub pull_requests: Vec<i64>,
 }
 
 impl RunFacts {
+    /// Whether two runs tested the same code, which is known.
+    pub fn is_of_same_code(&self, other: &Self) -> bool {
+        self.revision.is_some() && (&self.revision, &self.merge) == (&other.revision, &other.merge)
+    }
+
     /// Whether its branch is a release branch.
     pub fn is_on_release_branch(&self) -> bool {
         self.branch.is_some() && self.branch == self.release_branch
@@ -523,9 +532,7 @@ mod tests {
             started_at: at(0),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         assert!(run.is_settled(at(0)), "a complete run counts at once");
         run.ending = RunEnding::incomplete(minutes(45));
@@ -542,9 +549,7 @@ mod tests {
             started_at: Timestamp::from_unix_ms(0),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         };
         let mut run = RunObservations::of(facts);
         let mut add = |test, attempts: &[(AttemptStatus, Option<u64>)]| {
