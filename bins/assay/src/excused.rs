@@ -25,17 +25,17 @@ pub(crate) struct ExcusedFile {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
-    #[serde(deserialize_with = "filled")]
+    #[serde(deserialize_with = "test")]
     pub(crate) test: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
     #[serde(deserialize_with = "fingerprint")]
     pub(crate) fingerprint: String,
-    #[serde(deserialize_with = "filled")]
+    #[serde(deserialize_with = "owner")]
     pub(crate) owner: String,
-    #[serde(deserialize_with = "filled")]
+    #[serde(deserialize_with = "reason")]
     pub(crate) reason: String,
-    #[serde(deserialize_with = "filled")]
+    #[serde(deserialize_with = "ticket")]
     pub(crate) ticket: String,
     pub(crate) until: Day,
 }
@@ -73,22 +73,27 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Option<Vec<Excuse>>> {
     Ok(Some(file.excused.into_iter().map(excuse).collect()))
 }
 
-fn filled<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
-    let text = String::deserialize(value)?;
-    match text.trim().is_empty() {
-        true => Err(D::Error::custom(
-            "an empty text, expected one that says something",
-        )),
-        false => Ok(text),
-    }
+/// Readers of texts that are not empty, by the names of their fields.
+macro_rules! filled {
+    ($($field:ident),+) => {
+        $(fn $field<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+            let text = String::deserialize(value)?;
+            match text.trim().is_empty() {
+                true => Err(D::Error::custom(concat!(stringify!($field), " is empty, expected a text"))),
+                false => Ok(text),
+            }
+        })+
+    };
 }
+
+filled!(test, owner, reason, ticket);
 
 fn fingerprint<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
     let text = String::deserialize(value)?;
     match text.len() == 32 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
         true => Ok(text),
         false => Err(D::Error::custom(
-            "no fingerprint of an error, which has 32 digits of 0 to 9 and a to f",
+            "fingerprint is none of an error, which has 32 digits of 0 to 9 and a to f",
         )),
     }
 }
@@ -119,8 +124,9 @@ impl fmt::Display for Day {
 impl<'de> Deserialize<'de> for Day {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
         let date = Datetime::deserialize(value).ok();
-        date.and_then(Self::new)
-            .ok_or_else(|| D::Error::custom("no day, expected one without quotes such as 2026-12-20"))
+        date.and_then(Self::new).ok_or_else(|| {
+            D::Error::custom("until is no day, expected one without quotes such as 2026-12-20")
+        })
     }
 }
 
