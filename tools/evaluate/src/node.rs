@@ -51,9 +51,7 @@ impl NodeHistory {
                 started_at: reported.started_at,
                 branch: Some("main".into()),
                 revision: Some(reported.number.to_string().into()),
-                release_branch: None,
-                variant: "".into(),
-                merge_base: None,
+                ..RunFacts::default()
             });
             observed.present = (0..self.tests).collect();
             for (test, text) in &reported.failed {
