@@ -6,7 +6,11 @@
 # FOLDER has one folder for each history, each with a `results.csv.gz` in the format of `assay analyze`:
 #   gap-packages   nightly tests of https://github.com/gap-system/PackageDistro (branch `data`)
 #   vllm-nightly   nightly tests of https://github.com/AndreasKaratzas/vllm-ci-dashboard (`data/vllm/ci/test_results`)
-# and `dask-distributed` with `runs.csv` and `results.csv.gz`. A history that is missing is left out.
+# and `dask-distributed` with `runs.csv` and `results.csv.gz`. For what to revert also, if they are there,
+#   rn-nightly     `results.csv` (date,library,platform,status) of
+#                  https://github.com/react-native-community/nightly-tests: the nightly of a day is the revision
+#   reliability    https://github.com/nodejs/reliability
+# A history that is missing is left out.
 set -euo pipefail
 folder=${1:?usage: real-histories.sh FOLDER}
 cd "$(dirname "$0")/../.."
@@ -25,4 +29,25 @@ if [ -f "$folder/dask-distributed/runs.csv" ]; then
   "$evaluate" real --format dask "$folder/dask-distributed"
   echo "flaky, where six new failures are a crowd:"
   "$evaluate" real --format dask --crowd 6 "$folder/dask-distributed" | sed -n 1,3p
+fi
+echo "== what to revert"
+revert() { # NAME PATH [FLAG...]
+  if [ -e "$2" ]; then
+    echo "= $1"
+    "$evaluate" revert-history "${@:3}" "$2"
+  fi
+}
+revert GAP "$folder/gap-packages/results.csv.gz"
+revert vLLM "$folder/vllm-nightly/results.csv.gz"
+revert dask "$folder/dask-distributed" --format dask
+revert Node "$folder/reliability/reports" --format node
+if [ -f "$folder/rn-nightly/results.csv" ]; then
+  nightly=$(mktemp --suffix .csv)
+  trap 'rm -f "$nightly"' EXIT
+  # FP: a rerun of the day passed.
+  awk -F, 'NR == 1 { print "test,run,started_at,status,branch,revision,variant,retry"; next }
+    { for (i = 1; i <= length($4); i++)
+        print $2 "," $1 "-" $3 "," $1 "T00:00:00Z," (substr($4, i, 1) == "P" ? "passed" : "failed") ",main," $1 "," $3 "," i - 1 }' \
+    <(tr -d '\r' < "$folder/rn-nightly/results.csv") > "$nightly"
+  revert "React Native" "$nightly"
 fi

@@ -92,6 +92,12 @@ impl ProjectFlags {
         !matches!(read_key(&url.unwrap_or_default()), Ok(None))
     }
 
+    /// The address of the pages, which the server has beside its read API.
+    pub(crate) fn pages(&self) -> PublicPages {
+        let address = self.api.address().unwrap_or_default();
+        PublicPages::at(address.trim_end_matches('/').trim_end_matches("/api/v1"))
+    }
+
     /// The client of the read API, and the project.
     pub(crate) fn open(&self, global: &Global) -> anyhow::Result<(ReadApi<'static>, ProjectId)> {
         let mut api = self.api.client(global.progress(), &self.connection)?;
@@ -129,12 +135,6 @@ impl ReadApiFlags {
         let of_installation =
             || environment::installation().map(|url| format!("{}/api/v1", url.trim().trim_end_matches('/')));
         own.or_else(of_installation)
-    }
-
-    /// The address of the pages, which the server has beside its read API.
-    pub(crate) fn pages(&self) -> PublicPages {
-        let address = self.address().unwrap_or_default();
-        PublicPages::at(address.trim_end_matches('/').trim_end_matches("/api/v1"))
     }
 
     /// The client. An address or a key that is missing is wrong usage.

@@ -27,6 +27,8 @@ const AHEAD_DAYS: i64 = 14;
 /// A test that fails in fewer runs seldom fails by chance in two runs of a queue, one after the other, and so do two such
 /// tests in one run.
 const OFTEN: f64 = 0.03;
+/// A breakage by a change is likely from this probability on.
+const LIKELY: f64 = 0.5;
 /// Most failures of a queue's run that are compared.
 const MOST_FAILURES: u32 = 200;
 
@@ -88,24 +90,40 @@ pub struct OtherRuns {
     pub rate: f64,
 }
 
+/// The weight of a failure among those of a queue's run, from the probabilities that this change and an earlier one broke the
+/// test. A breakage of the change counts most: it ejects the change again when the base is mended.
+pub fn weight(mine: f64, broken_before: f64) -> f64 {
+    mine + broken_before + if mine >= LIKELY { 1.0 } else { 0.0 }
+}
+
 impl OtherRuns {
     /// The results of a test in the pull request's own runs, and in the run ahead of a queue's run.
     pub fn of(
         history: &History,
         test: TestOrdinal,
-        own: impl Fn(&RunFacts) -> bool,
+        is_own: impl Fn(&RunFacts) -> bool,
         queue: &MergeQueue,
     ) -> Self {
         let is_ahead = |run: &RunFacts| {
             let base = queue.base_revision.as_deref().zip(run.revision.as_deref());
             base.is_some_and(|(base, revision)| is_same_revision(base, revision))
-                && run.branch.as_deref().is_some_and(is_queue_branch)
         };
-        Self {
-            failed_alone: failed_in(history, test, &own),
-            failed_ahead: failed_in(history, test, is_ahead),
-            rate: rate(history, test, own),
+        let mut of = Self::default();
+        let (mut others, mut failed_others) = (0_u32, 0_u32);
+        for observed in history.runs.iter().filter(|observed| observed.ran(test)) {
+            let (run, failed) = (&observed.run, observed.failed(test));
+            let is_queued = run.branch.as_deref().is_some_and(is_queue_branch);
+            if is_own(run) {
+                of.failed_alone = Some(failed || of.failed_alone == Some(true));
+            } else if !is_queued {
+                others += 1;
+                failed_others += u32::from(failed);
+            } else if is_ahead(run) {
+                of.failed_ahead = Some(failed || of.failed_ahead == Some(true));
+            }
         }
+        of.rate = f64::from(failed_others) / f64::from(others.max(1));
+        of
     }
 
     /// Whether the test seldom fails, also in the run ahead.
@@ -139,30 +157,6 @@ impl OtherRuns {
     }
 }
 
-/// Whether the test failed in any of these runs; none if it ran in none of them.
-fn failed_in(history: &History, test: TestOrdinal, is_one: impl Fn(&RunFacts) -> bool) -> Option<bool> {
-    let mut failed = None;
-    for observed in history.runs.iter().filter(|observed| is_one(&observed.run)) {
-        if observed.ran(test) {
-            failed = Some(failed == Some(true) || observed.failed(test));
-        }
-    }
-    failed
-}
-
-/// The share of the runs outside of queues in which a test failed, without the pull request's own.
-fn rate(history: &History, test: TestOrdinal, is_own: impl Fn(&RunFacts) -> bool) -> f64 {
-    let (mut all, mut failed) = (0_u32, 0_u32);
-    for observed in &history.runs {
-        let is_queued = observed.run.branch.as_deref().is_some_and(is_queue_branch);
-        if !is_queued && !is_own(&observed.run) && observed.ran(test) {
-            all += 1;
-            failed += u32::from(observed.failed(test));
-        }
-    }
-    f64::from(failed) / f64::from(all.max(1))
-}
-
 /// The ejection that the runs of a pull request show; `None` if its newest run in a merge queue did not fail, or a commit
 /// was pushed since.
 pub fn ejection(
@@ -190,7 +184,7 @@ pub fn ejection(
     }))
 }
 
-/// The failure of a queue's runs that is least probably by chance.
+/// The failure of a queue's runs with the largest [weight].
 fn blamed(
     store: &dyn Store,
     project: &Project,
@@ -200,12 +194,12 @@ fn blamed(
 ) -> Result<Option<BlamedTest>, StoreError> {
     let failures = results.failures.iter().map(|of| &of.failure);
     let failed: Vec<&ExplainedFailure> = failures.filter(|failure| failure.status.is_failure()).collect();
-    let broken = |failure: &ExplainedFailure| failure.mine + failure.probabilities.broken_before;
+    let weight = |failure: &ExplainedFailure| weight(failure.mine, failure.probabilities.broken_before);
     // Of equal ones the first: the list is in the order of `mine`.
     let worst = failed
         .iter()
         .rev()
-        .max_by(|one, other| broken(one).total_cmp(&broken(other)));
+        .max_by(|one, other| weight(one).total_cmp(&weight(other)));
     let Some(failure) = worst.copied() else {
         return Ok(None);
     };
@@ -263,13 +257,13 @@ impl Ejection {
         let test = shown(&of.name);
         let percent = (of.probability * 100.0).round();
         match of.blame {
-            Blame::PullRequest if of.probability < 0.5 => {
+            Blame::PullRequest if of.probability < LIKELY => {
                 format!("{test} failed in the pull request's own run, too, and seldom elsewhere. Fix it.")
             }
             Blame::PullRequest => format!(
                 "{test} failed in the pull request's own run, too ({percent} % by its change). Fix it."
             ),
-            Blame::Combination if of.probability < 0.5 => format!(
+            Blame::Combination if of.probability < LIKELY => format!(
                 "{test} failed with another test that seldom fails, and not in the pull request's own run. Together they \
                  seldom fail by chance. Queue it again once, then rebase the change and fix it."
             ),

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::{
     numbers::count,
-    stable_branch::{BranchState, StableBranchState},
+    stable_branch::{BranchState, StableBranchState, SuiteState, authors, fail},
     test_list::{JudgedTests, name_of},
 };
 
@@ -95,9 +95,7 @@ pub fn release(
     let mut state = in_snapshot(store, project, |snapshot| {
         let judged = JudgedTests::in_snapshot(snapshot, &judge, now)?;
         let history = &judged.history;
-        let stable = &judged.stable;
         let own = StableBranchState::of_branch(history, branch);
-        let is_stable = branch == &*history.stable_branch;
         let names = snapshot.all_test_names()?;
         let mut owners = judged.owners.lookup();
         let mut failures = Vec::new();
@@ -105,7 +103,7 @@ pub fn release(
             if let Some(failing_since) = own.failing_since(history, verdict.test) {
                 let TestName { name, file_path } = name_of(&names, verdict.test)?.owned();
                 failures.push(ReleaseFailure {
-                    fails_on_stable: stable.fails(verdict.test),
+                    fails_on_stable: judged.stable.fails(verdict.test),
                     author_name: None,
                     status: verdict.status,
                     flake_score: verdict.figures.flake_score,
@@ -116,35 +114,33 @@ pub fn release(
                 });
             }
         }
+        let is_stable = branch == &*history.stable_branch;
         let there_only = |failure: &&ReleaseFailure| is_stable || !failure.fails_on_stable;
-        let is_flaky = |failure: &&ReleaseFailure| failure.status == VerdictStatus::Flaky;
-        failures.sort_by(|one, other| {
-            let newest =
-                |of: &ReleaseFailure| Reverse((of.failing_since.started_at, of.failing_since.run_number));
-            let place = |of: &ReleaseFailure| (!there_only(&of), newest(of));
-            let name = |of: &ReleaseFailure| (of.test_name.clone(), of.file_path.clone());
-            place(one)
-                .cmp(&place(other))
-                .then_with(|| name(one).cmp(&name(other)))
+        failures.sort_by_cached_key(|failure| {
+            let since = &failure.failing_since;
+            let newest = Reverse((since.started_at, since.run_number));
+            let name = (failure.test_name.clone(), failure.file_path.clone());
+            (!there_only(&failure), newest, name)
         });
-        let failing_there_only = count(failures.iter().filter(there_only).count());
-        let flaky_there_only = count(failures.iter().filter(there_only).filter(is_flaky).count());
-        let (of_branch, stable) = (own.state(history), stable.state(history));
+        let of_there_only = failures.iter().filter(there_only);
+        let flaky = of_there_only
+            .clone()
+            .filter(|failure| failure.status == VerdictStatus::Flaky);
+        let (of_branch, stable) = (own.state(history), judged.stable.state(history));
         let suites = |of: &BranchState| -> BTreeSet<String> {
             let suites = of.suites.iter().map(|suite| suite.suite.clone());
             suites.map(Option::unwrap_or_default).collect()
         };
-        let missing_suites = suites(&stable).difference(&suites(&of_branch)).cloned().collect();
         let page = Page::of(page, per_page, count(failures.len()));
         let mut state = ReleaseState {
             project: project.tag(),
             answer: ReleaseAnswer::Unknown,
             explanation: String::new(),
+            failing_there_only: count(of_there_only.clone().count()),
+            flaky_there_only: count(flaky.count()),
+            missing_suites: suites(&stable).difference(&suites(&of_branch)).cloned().collect(),
             state: of_branch,
             stable,
-            failing_there_only,
-            flaky_there_only,
-            missing_suites,
             tests: page.part(failures).collect(),
             page,
         };
@@ -167,24 +163,6 @@ pub fn release(
         }
     }
     Ok(Some(state))
-}
-
-/// The authors of the newest runs of a branch, by the numbers of the runs.
-fn authors(
-    store: &dyn Store,
-    project: &Project,
-    branch: &str,
-    now: Timestamp,
-) -> Result<HashMap<i32, String>, StoreError> {
-    let of_branch = RunQuery {
-        branch: Some(branch.to_owned()),
-        trusted: Some(true),
-        ..RunQuery::newest(Period::ending(now, Days::Thirty), PerPage::Fifty)
-    };
-    let newest = store.runs(project, &of_branch)?.runs.into_iter();
-    Ok(newest
-        .filter_map(|run| Some((run.run_number, run.author_name?)))
-        .collect())
 }
 
 /// Which newest runs of a branch say too little. They ran fewer than half as many tests as another run of the branch or the
@@ -264,37 +242,19 @@ impl ReleaseState {
     fn gaps(&self) -> Vec<String> {
         let branch = &self.state.branch;
         if self.state.suites.is_empty() {
-            return vec![format!(
-                "nothing ran on {branch} in the last {ENGINE_WINDOW_DAYS} days"
-            )];
+            return vec![nothing_ran(branch)];
         }
-        let mut gaps = Vec::new();
-        for suite in &self.state.suites {
-            let number = suite.run_number;
-            let name = suite
-                .suite
-                .as_ref()
-                .map(|name| format!(" of {name}"))
-                .unwrap_or_default();
-            if suite.failed_outside_tests {
-                gaps.push(format!(
-                    "run {number}{name} failed with an error outside of its tests"
-                ));
-            } else if !suite.complete {
-                gaps.push(format!("run {number}{name} is not complete"));
-            }
-        }
-        for suite in &self.missing_suites {
-            let name = match suite.is_empty() {
-                true => "the default suite",
-                false => suite,
+        let missing = self.missing_suites.iter().map(|suite| {
+            let name = if suite.is_empty() {
+                "the default suite"
+            } else {
+                suite
             };
             let stable = &self.stable.branch;
-            gaps.push(format!(
-                "{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days"
-            ));
-        }
-        gaps
+            format!("{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days")
+        });
+        let of_suites = self.state.suites.iter().filter_map(SuiteState::gap);
+        of_suites.chain(missing).collect()
     }
 
     fn failing_sentence(&self) -> String {
@@ -310,37 +270,35 @@ impl ReleaseState {
         };
         match self.failing_there_only {
             0 => format!("no test fails {there_only}"),
-            1 => format!("1 test fails {there_only}{of_them}"),
-            failing => format!("{failing} tests fail {there_only}{of_them}"),
+            failing => format!("{} {there_only}{of_them}", fail(failing)),
         }
     }
 
     /// What the branches lack or share.
     fn other_facts(&self, now: Timestamp) -> Vec<String> {
         let (branch, stable) = (&self.state.branch, &self.stable.branch);
-        let mut facts = Vec::new();
-        match self.state.failing.saturating_sub(self.failing_there_only) {
-            0 => {}
-            1 => facts.push("1 test fails on both".to_owned()),
-            both => facts.push(format!("{both} tests fail on both")),
-        }
+        let both = self.state.failing.saturating_sub(self.failing_there_only);
+        let mut facts: Vec<String> = (both > 0)
+            .then(|| format!("{} on both", fail(both)))
+            .into_iter()
+            .collect();
         if self.stable.suites.is_empty() && branch != stable {
-            facts.push(format!(
-                "nothing ran on {stable} in the last {ENGINE_WINDOW_DAYS} days"
-            ));
+            facts.push(nothing_ran(stable));
         }
         for suite in &self.state.suites {
-            let name = suite
-                .suite
-                .as_ref()
-                .map(|name| format!(" of {name}"))
-                .unwrap_or_default();
-            match now.since_ms(suite.started_at).div_euclid(DAY_MS) {
-                ..=0 => {}
-                1 => facts.push(format!("no run{name} on {branch} for 1 day")),
-                days => facts.push(format!("no run{name} on {branch} for {days} days")),
+            let days = now.since_ms(suite.started_at).div_euclid(DAY_MS);
+            if days > 0 {
+                let s = if days == 1 { "" } else { "s" };
+                facts.push(format!(
+                    "no run{} on {branch} for {days} day{s}",
+                    suite.of_suite()
+                ));
             }
         }
         facts
     }
+}
+
+fn nothing_ran(branch: &str) -> String {
+    format!("nothing ran on {branch} in the last {ENGINE_WINDOW_DAYS} days")
 }

@@ -8,7 +8,11 @@ use std::{
 
 use assay_domain::{
     observation::{History, RunFacts, RunObservations, failing_since},
-    store::{SharedKey, Snapshot, StoreError, shared},
+    page::PerPage,
+    period::{Days, Period},
+    project::Project,
+    run::RunQuery,
+    store::{SharedKey, Snapshot, Store, StoreError, shared},
     test::TestOrdinal,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince},
@@ -155,23 +159,11 @@ impl StableBranchState {
             true => format!(" on {}", self.branch),
             false => String::new(),
         };
-        let mut sentence = self.tests_sentence(history, &on);
-        for (suite, of_suite) in &self.suites {
-            let Some(newest) = history.runs.get(of_suite.newest) else {
-                continue;
-            };
-            let number = newest.run.number;
-            let name = match suite.is_empty() {
-                true => String::new(),
-                false => format!(" of {suite}"),
-            };
-            if newest.ending.failed_outside_tests {
-                sentence += &format!("; run {number}{name} failed with an error outside of its tests");
-            } else if !newest.ending.complete {
-                sentence += &format!("; run {number}{name} is not complete");
-            }
-        }
-        sentence
+        let gaps = self.suite_states(history).filter_map(|suite| suite.gap());
+        std::iter::once(self.tests_sentence(history, &on))
+            .chain(gaps)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     fn tests_sentence(&self, history: &History, on: &str) -> String {
@@ -190,7 +182,7 @@ impl StableBranchState {
                     self.suites.len()
                 ),
             },
-            [(run, tests)] => format!("{}{on} since run {}", fail(*tests), number(*run)),
+            [(run, tests)] => format!("{}{on} since run {}", fail(count(*tests)), number(*run)),
             [newest @ .., (oldest, of_oldest)] if groups.len() <= GROUPS => {
                 let newest: Vec<String> = newest
                     .iter()
@@ -198,7 +190,7 @@ impl StableBranchState {
                     .collect();
                 format!(
                     "{}{on}: {} and {of_oldest} since run {}",
-                    fail(self.failing.len()),
+                    fail(count(self.failing.len())),
                     newest.join(", "),
                     number(*oldest)
                 )
@@ -211,16 +203,16 @@ impl StableBranchState {
                     .collect();
                 format!(
                     "{}{on}: {} and {rest} since earlier runs",
-                    fail(self.failing.len()),
+                    fail(count(self.failing.len())),
                     named.join(", ")
                 )
             }
         }
     }
 
-    /// The state for the API.
-    pub fn state(&self, history: &History) -> BranchState {
-        let suites = self.suites.iter().filter_map(|(name, suite)| {
+    /// The newest runs of the suites.
+    fn suite_states(&self, history: &History) -> impl Iterator<Item = SuiteState> {
+        self.suites.iter().filter_map(|(name, suite)| {
             let newest = history.runs.get(suite.newest)?;
             Some(SuiteState {
                 suite: (!name.is_empty()).then(|| name.to_string()),
@@ -232,7 +224,11 @@ impl StableBranchState {
                 failed_outside_tests: newest.ending.failed_outside_tests,
                 failing: suite.failing,
             })
-        });
+        })
+    }
+
+    /// The state for the API.
+    pub fn state(&self, history: &History) -> BranchState {
         BranchState {
             branch: self.branch.to_string(),
             failing: count(self.failing.len()),
@@ -242,7 +238,7 @@ impl StableBranchState {
                 .first()
                 .and_then(|(run, _)| since(history, *run)),
             red_since: self.red_since(history),
-            suites: suites.collect(),
+            suites: self.suite_states(history).collect(),
         }
     }
 }
@@ -291,6 +287,46 @@ pub struct SuiteState {
     pub failing: u64,
 }
 
+impl SuiteState {
+    /// The suite after a word, such as " of unit"; empty for the default one.
+    pub(crate) fn of_suite(&self) -> String {
+        self.suite
+            .as_ref()
+            .map_or_else(String::new, |name| format!(" of {name}"))
+    }
+
+    /// Why the run says too little, without a full stop; none if it is complete.
+    pub(crate) fn gap(&self) -> Option<String> {
+        let what = match (self.failed_outside_tests, self.complete) {
+            (true, _) => "failed with an error outside of its tests",
+            (false, false) => "is not complete",
+            (false, true) => return None,
+        };
+        Some(format!("run {}{} {what}", self.run_number, self.of_suite()))
+    }
+}
+
+/// The authors of the newest runs of a branch, by the numbers of the runs.
+///
+/// # Errors
+/// If the store fails.
+pub fn authors(
+    store: &dyn Store,
+    project: &Project,
+    branch: &str,
+    now: Timestamp,
+) -> Result<HashMap<i32, String>, StoreError> {
+    let of_branch = RunQuery {
+        branch: Some(branch.to_owned()),
+        trusted: Some(true),
+        ..RunQuery::newest(Period::ending(now, Days::Thirty), PerPage::Fifty)
+    };
+    let newest = store.runs(project, &of_branch)?.runs.into_iter();
+    Ok(newest
+        .filter_map(|run| Some((run.run_number, run.author_name?)))
+        .collect())
+}
+
 /// A run of a history by its index.
 pub(crate) fn since(history: &History, run: usize) -> Option<FailingSince> {
     let run = &history.runs.get(run)?.run;
@@ -302,7 +338,8 @@ pub(crate) fn since(history: &History, run: usize) -> Option<FailingSince> {
     })
 }
 
-fn fail(tests: usize) -> String {
+/// Such as "14 tests fail".
+pub(crate) fn fail(tests: u64) -> String {
     match tests {
         1 => "1 test fails".to_owned(),
         _ => format!("{tests} tests fail"),

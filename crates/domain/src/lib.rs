@@ -19,6 +19,7 @@ pub mod history;
 pub mod id;
 pub mod identity;
 pub mod ingest;
+pub mod issue;
 pub mod joins;
 pub mod key;
 pub mod merge_queue;

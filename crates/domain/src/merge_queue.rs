@@ -16,29 +16,50 @@ vocabulary!(
     }
 );
 
-/// The branches of merge queues, as patterns of SQL's `LIKE` with one `%`: of GitHub, GitLab, Mergify, Trunk and Bors.
+/// Where a merge queue names what it tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedIn {
+    /// The part of the branch is the base, `/pr-`, the pull request, `-` and the commit of the run ahead.
+    Base,
+    /// The part of the branch is the number.
+    Number,
+    /// The branch has `pr-` before each number.
+    Branch,
+    /// Neither the branch nor the title has a documented form.
+    Nothing,
+    /// The title of its pull request, such as `merge queue: checking main (ee7d5da), #12012 and #12017 together`.
+    Title,
+}
+
+/// The branches of merge queues, with `%` for any text: of GitHub, GitLab, Mergify, Trunk, Bors, Graphite and Aviator.
 ///
 /// Bors tests each batch on one branch. The reader of CI's variables names it after the pull requests.
-pub const QUEUE_BRANCHES: [&str; 5] = [
-    "gh-readonly-queue/%",
-    "merge-requests/%/train",
-    "mergify/merge-queue/%",
-    "trunk-merge/%",
-    "bors/pr-%",
+pub const MERGE_QUEUES: [(&str, NamedIn); 7] = [
+    ("gh-readonly-queue/%", NamedIn::Base),
+    ("merge-requests/%/train", NamedIn::Number),
+    ("mergify/merge-queue/%", NamedIn::Title),
+    ("trunk-merge/%", NamedIn::Branch),
+    ("bors/pr-%", NamedIn::Branch),
+    ("gtmq_%", NamedIn::Nothing),
+    ("mq-bot-%", NamedIn::Nothing),
 ];
+
+/// The part of a queue's branch that varies, and where the queue names what it tests.
+fn convention(branch: &str) -> Option<(&str, NamedIn)> {
+    MERGE_QUEUES.iter().find_map(|(pattern, named_in)| {
+        let (start, end) = pattern.split_once('%')?;
+        Some((branch.strip_prefix(start)?.strip_suffix(end)?, *named_in))
+    })
+}
 
 /// Whether a branch is one of a merge queue. The changes on it are those of several branches, it is tested once, and its
 /// state is no history of a branch.
 pub fn is_queue_branch(branch: &str) -> bool {
-    QUEUE_BRANCHES.iter().any(|pattern| {
-        let (start, end) = pattern.split_once('%').unwrap_or((pattern, ""));
-        let rest = branch.strip_prefix(start);
-        rest.is_some_and(|rest| rest.ends_with(end))
-    })
+    convention(branch).is_some()
 }
 
 /// What a merge queue tests in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MergeQueue {
@@ -54,42 +75,30 @@ pub struct MergeQueue {
 impl MergeQueue {
     /// What a run of this branch tests. `title` is that of its pull request. `None` for a branch of no merge queue.
     pub fn of(branch: &str, title: Option<&str>) -> Option<Self> {
-        if !is_queue_branch(branch) {
-            return None;
+        let (part, named_in) = convention(branch)?;
+        let mut queue = Self::default();
+        match named_in {
+            NamedIn::Base => {
+                if let Some((base, change)) = part.rsplit_once("/pr-") {
+                    let (number, revision) = change.split_once('-').unwrap_or((change, ""));
+                    queue.base = Some(base.to_owned());
+                    queue.pull_requests = number.parse().into_iter().collect();
+                    queue.base_revision = (!revision.is_empty()).then(|| revision.to_owned());
+                }
+            }
+            NamedIn::Number => queue.pull_requests = part.parse().into_iter().collect(),
+            NamedIn::Nothing => {}
+            NamedIn::Branch => queue.pull_requests = numbers_after(branch, "pr-"),
+            NamedIn::Title => {
+                let title = title.unwrap_or_default();
+                let words = title.split_once(" (").map(|(words, _)| words);
+                queue.base = words
+                    .and_then(|words| words.rsplit(' ').next())
+                    .map(str::to_owned);
+                queue.pull_requests = numbers_after(title, "#");
+            }
         }
-        // `gh-readonly-queue/release/2.0/pr-17-<commit>`
-        if let Some((base, change)) = branch
-            .strip_prefix("gh-readonly-queue/")
-            .and_then(|rest| rest.rsplit_once("/pr-"))
-        {
-            let (number, revision) = change.split_once('-').unwrap_or((change, ""));
-            return Some(Self {
-                base: Some(base.to_owned()),
-                pull_requests: number.parse().into_iter().collect(),
-                base_revision: (!revision.is_empty()).then(|| revision.to_owned()),
-            });
-        }
-        // `merge queue: checking main (ee7d5da), #12012 and #12017 together`
-        if branch.starts_with("mergify/") {
-            let title = title.unwrap_or_default();
-            let base = title
-                .split_once(" (")
-                .and_then(|(words, _)| words.rsplit(' ').next());
-            return Some(Self {
-                base: base.map(str::to_owned),
-                pull_requests: numbers_after(title, "#"),
-                base_revision: None,
-            });
-        }
-        let pull_requests = match branch.strip_prefix("merge-requests/") {
-            Some(of_train) => numbers_after(&format!("#{of_train}"), "#"),
-            None => numbers_after(branch, "pr-"),
-        };
-        Some(Self {
-            base: None,
-            pull_requests,
-            base_revision: None,
-        })
+        Some(queue)
     }
 }
 
@@ -118,42 +127,17 @@ pub fn numbers_after(text: &str, mark: &str) -> Vec<i64> {
 mod tests {
     use super::*;
 
-    fn read(branch: &str, title: &str) -> Option<(Option<String>, Vec<i64>)> {
-        MergeQueue::of(branch, Some(title)).map(|queue| (queue.base, queue.pull_requests))
-    }
-
     #[test]
-    fn the_branches_of_five_queues_name_what_they_merge() {
-        let main = || Some("main".to_owned());
+    fn a_title_or_a_branch_may_say_more_or_less() {
+        let of = |branch: &str, title: &str| {
+            let queue = MergeQueue::of(branch, Some(title)).unwrap();
+            (queue.base, queue.pull_requests)
+        };
         let mergify = "mergify/merge-queue/213aadd020";
-        for (branch, title, expected) in [
-            ("gh-readonly-queue/main/pr-5-0123abcd", "", (main(), vec![5])),
-            (
-                "gh-readonly-queue/release/2.0/pr-17-0123abcd",
-                "",
-                (Some("release/2.0".to_owned()), vec![17]),
-            ),
-            ("merge-requests/59/train", "", (None, vec![59])),
-            (
-                mergify,
-                "merge queue: checking main (ee7d5da), #12 and #17 together",
-                (main(), vec![12, 17]),
-            ),
-            (
-                mergify,
-                "merge queue: embarking main (efb27e3) and #317 together",
-                (main(), vec![317]),
-            ),
-            (mergify, "", (None, vec![])),
-            (
-                "trunk-merge/pr-89245/99a0aad9-5c0c-4468-b3ab-8e573425abee",
-                "",
-                (None, vec![89245]),
-            ),
-            ("bors/pr-12-pr-13", "Merge #12 #13", (None, vec![12, 13])),
-        ] {
-            assert_eq!(read(branch, title), Some(expected), "{branch}");
-        }
+        let embarked = of(mergify, "merge queue: embarking main (efb27e3) and #317 together");
+        assert_eq!(embarked, (Some("main".to_owned()), vec![317]));
+        assert_eq!(of(mergify, ""), (None, vec![]));
+        assert_eq!(of("gh-readonly-queue/main", ""), (None, vec![]));
         let github = MergeQueue::of("gh-readonly-queue/main/pr-5-0123abcd", None).unwrap();
         assert_eq!(github.base_revision.as_deref(), Some("0123abcd"));
     }

@@ -408,7 +408,7 @@ impl Verdict {
 }
 
 /// The run of the stable branch with which a test's present failures began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailingSince {

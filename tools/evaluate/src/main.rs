@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use assay_flakiness::domain::observation::History;
+use assay_flakiness::{ErrorTexts, domain::observation::History};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod bisect;
@@ -58,8 +58,8 @@ struct RealHistory {
     /// The format of the path.
     #[arg(long, value_enum, default_value = "csv")]
     format: Format,
-    /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant) or a
-    /// directory of the dask-distributed data set.
+    /// A CSV file (test,run,started_at,status and optionally file,branch,revision,retry,duration_ms,variant), a
+    /// directory of the dask-distributed data set, or the folder `reports` of nodejs/reliability.
     path: PathBuf,
 }
 
@@ -93,6 +93,8 @@ enum Command {
     Causes(Seeds),
     /// Advise what to revert on simulated stable branches, and count which revisions are named rightly (docs/causes.md).
     Revert(Seeds),
+    /// Advise what to revert in a real history: whether the suspects broke the tests (docs/causes.md).
+    RevertHistory(RealHistory),
     /// Say whose failures the ejections of simulated merge queues are (docs/causes.md).
     Queues(Seeds),
     /// Evaluate the gate on simulated projects from the first run to the 200th, by the share of breakages (docs/gate.md).
@@ -145,13 +147,17 @@ enum Format {
     Csv,
     /// `runs.csv` and `results.csv.gz`.
     Dask,
+    /// Daily reports of Node.js, as one branch on which each run has a revision of its own.
+    Node,
 }
 
 impl RealHistory {
-    fn load(&self) -> anyhow::Result<History> {
+    /// The history with the texts of its errors, if the format has any.
+    fn load(&self) -> anyhow::Result<(History, ErrorTexts)> {
         match self.format {
-            Format::Csv => load::csv(&self.path),
-            Format::Dask => load::dask(&self.path),
+            Format::Csv => Ok((load::csv(&self.path)?, ErrorTexts::new())),
+            Format::Dask => Ok((load::dask(&self.path)?, ErrorTexts::new())),
+            Format::Node => Ok(node::read(&self.path)?.as_branch()),
         }
     }
 }
@@ -172,11 +178,15 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Latency(Seeds { seeds }) => latency::table(&seeds),
         Command::Real { history, all, crowd } => {
-            let history = history.load()?;
+            let (history, _) = history.load()?;
             real::table(&history, all, crowd) + "\n" + &daily::table(&history, all)
         }
         Command::Causes(Seeds { seeds }) => causes::table(&seeds),
         Command::Revert(Seeds { seeds }) => revert::table(&seeds),
+        Command::RevertHistory(history) => {
+            let (history, texts) = history.load()?;
+            revert::real(&history, &texts)
+        }
         Command::Queues(Seeds { seeds }) => queues::table(&seeds),
         Command::Young { seeds, budget } => young::table(&seeds.seeds, budget),
         Command::Slower { seeds, after } => slower::table(&seeds.seeds, after),
@@ -186,7 +196,7 @@ fn main() -> anyhow::Result<()> {
         Command::BurnIn { budget } => burn_in::table(budget),
         Command::Bisect => bisect::table(),
         Command::Fixes => fixes::simulated(),
-        Command::ClaimFixes(history) => fixes::real(&history.load()?),
+        Command::ClaimFixes(history) => fixes::real(&history.load()?.0),
     };
     print!("{table}");
     Ok(())

@@ -6,7 +6,14 @@
 use std::{collections::BTreeMap, fs, ops::RangeInclusive, path::Path};
 
 use anyhow::{Context as _, bail, ensure};
-use assay_flakiness::domain::{attempt::ErrorDetail, timestamp::Timestamp};
+use assay_flakiness::{
+    ErrorTexts,
+    domain::{
+        attempt::ErrorDetail,
+        observation::{Failure, History, RunFacts, RunObservations},
+        timestamp::Timestamp,
+    },
+};
 use regex::Regex;
 
 /// The runs of all reports.
@@ -30,6 +37,43 @@ pub(crate) struct NodeRun {
     pub(crate) pull_request: u32,
     /// The failed tests, each with its text.
     pub(crate) failed: BTreeMap<u32, Option<u32>>,
+}
+
+impl NodeHistory {
+    /// The runs as those of one branch, each with a revision of its own.
+    pub(crate) fn as_branch(&self) -> (History, ErrorTexts) {
+        let mut texts = ErrorTexts::new();
+        let mut runs = Vec::new();
+        for (place, reported) in self.runs.iter().enumerate() {
+            let mut observed = RunObservations::of(RunFacts {
+                id: reported.number.to_string().into(),
+                number: i32::try_from(place).unwrap_or(i32::MAX).saturating_add(1),
+                started_at: reported.started_at,
+                branch: Some("main".into()),
+                revision: Some(reported.number.to_string().into()),
+                ..RunFacts::default()
+            });
+            observed.present = (0..self.tests).collect();
+            for (test, text) in &reported.failed {
+                observed.failures.push(Failure {
+                    test: *test,
+                    recovered: false,
+                    failed_attempts: 1,
+                    lost_ms: None,
+                });
+                if let Some(text) = text {
+                    texts.insert(place, *test, *text);
+                }
+            }
+            runs.push(observed);
+        }
+        let history = History {
+            stable_branch: "main".into(),
+            tests: self.tests,
+            runs,
+        };
+        (history, texts)
+    }
 }
 
 /// The report of one day.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     clock,
-    excused::{Entry, ExcusedFile, PATH, day_after, read},
+    excused::{Day, Entry, ExcusedFile, PATH, read},
     global::{Global, found_none},
     server_flags::ProjectFlags,
 };
@@ -161,7 +161,7 @@ fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Resul
         args.run
     ))?;
     let run = JudgedRun::of_stored_run(&answer)?;
-    let until = day_after(now, args.days)?;
+    let until = Day::after(now, args.days).context("the day is no date")?;
     let mut known = HashSet::new();
     let acceptable = run.failed().filter(|failure| {
         let key = (&failure.test_name, &failure.file_path, &failure.fingerprint);

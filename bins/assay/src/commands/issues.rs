@@ -5,28 +5,21 @@ use std::time::Duration;
 use anyhow::Context as _;
 use assay_answers::links;
 use assay_cli_job::issues::{
-    Action, Change, ErrorEntry, ExistingIssue, FixAnswer, Place, Problem, Section, Subject, TestEntry,
-    dismissed_subjects, open_subjects, plan,
+    Action, Change, ErrorEntry, FixAnswer, Place, Problem, Section, Subject, TestEntry, dismissed_subjects,
+    open_subjects, plan,
 };
 use assay_cli_local::sources::ci;
 use assay_cli_remote::{
-    codehost::{
-        PostError,
-        issues::{Issue, Issues},
-    },
+    codehost::{PostError, issues::Issues},
     server::read_api::{ReadApi, path_of_test},
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, retry::Transient as _, values::duration};
-use assay_domain::test::TestName;
+use assay_domain::{issue::Issue, test::TestName};
 use clap::{ArgGroup, Args};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    clock, environment,
-    global::Global,
-    server_flags::{ConnectionFlags, ReadApiFlags},
-};
+use crate::{clock, environment, global::Global, server_flags::ProjectFlags};
 
 /// Most tests without an issue whose fixes are looked up in a call.
 const MOST_NEW: usize = 50;
@@ -55,9 +48,6 @@ pub(crate) struct IssuesArgs {
     /// Open, comment and close issues
     #[arg(long, group = "how")]
     apply: bool,
-    /// The project: its id or name
-    #[arg(long)]
-    project: Option<String>,
     /// The time of failed attempts in 14 days from which a flaky test has an issue
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     min_time_lost: Duration,
@@ -68,33 +58,23 @@ pub(crate) struct IssuesArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=50))]
     max: u16,
     #[command(flatten)]
-    api: ReadApiFlags,
-    #[command(flatten)]
-    connection: ConnectionFlags,
+    server: ProjectFlags,
 }
 
 /// Runs `assay issues`.
 pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
-    let progress = global.progress();
+    let (progress, deadline) = (global.progress(), args.server.connection.deadline());
     let job = ci::context(&environment::variable);
-    let host = Issues::of_job(
-        job.provider,
-        &environment::variable,
-        args.connection.deadline(),
-        progress,
-    )?;
+    let host = Issues::of_job(job.provider, &environment::variable, deadline, progress)?;
     if host.is_none() && args.apply {
-        return Err(Misuse(
-            "no job of GitHub or GitLab with a token; set GITHUB_TOKEN or GITLAB_TOKEN, or use --plan"
-                .to_owned(),
-        )
-        .into());
+        let missing =
+            "no job of GitHub or GitLab with a token; set GITHUB_TOKEN or GITLAB_TOKEN, or use --plan";
+        return Err(Misuse(missing.to_owned()).into());
     }
     if host.is_none() {
         message!("no token of GitHub or GitLab, so no issue was read and each is listed as new");
     }
-    let mut api = args.api.client(progress, &args.connection)?;
-    let project = api.project(args.project.as_deref())?;
+    let (mut api, project) = args.server.open(global)?;
     let (listed, answer) = api.flaky_list::<TestEntry>(project, "")?;
     let stable_branch = answer.pointer("/stable/branch").and_then(Value::as_str);
     let stable_branch = stable_branch
@@ -102,15 +82,12 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
         .to_owned();
     if args.apply && job.context.branch.as_ref() != Some(&stable_branch) {
         message!("nothing is changed: issues are kept by the jobs of {stable_branch}");
-        return output::print(
-            global.json,
-            &json!({"applied": false, "changes": [], "left": 0}),
-            String::new,
-        );
+        let nothing = json!({"applied": false, "changes": [], "left": 0});
+        return output::print(global.json, &nothing, String::new);
     }
     let place = Place {
         project,
-        pages: args.api.pages(),
+        pages: args.server.pages(),
         stable_branch,
         now: clock::now(),
     };
@@ -119,15 +96,15 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let changes = plan(&problems, &existing);
     let most = usize::from(args.max);
     let left = changes.len().saturating_sub(most);
-    let (mut done, mut refused) = (Vec::new(), None);
-    let mut made: Vec<u64> = Vec::new();
+    let (mut done, mut made, mut refused) = (Vec::new(), Vec::new(), None);
     for change in changes.iter().take(most) {
-        let number = match host.as_ref().filter(|_| args.apply) {
-            Some(host) => match apply(host, change) {
-                Ok(number) => number,
+        let mut number = change.number();
+        if let Some(host) = host.as_ref().filter(|_| args.apply) {
+            match apply(host, change) {
+                Ok(of_issue) => number = Some(of_issue),
                 Err(error) => {
                     let is_of_one_issue = matches!(error, PostError::Refused { .. }) && !error.is_transient();
-                    let error = explained(error).context(words(change, number(change)));
+                    let error = explained(error).context(heading(change, number));
                     if !is_of_one_issue {
                         let made = output::count(done.len(), "change");
                         return Err(error.context(format!("{made} made, and the next call goes on")));
@@ -136,41 +113,31 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
                     refused.get_or_insert(error);
                     continue;
                 }
-            },
-            None => number(change),
-        };
-        if change.action == Action::Create {
-            made.extend(number);
+            }
+            made.extend(number.filter(|_| change.action == Action::Create));
         }
         done.push((change, number));
     }
-    if let Some(host) = host.as_ref().filter(|_| !made.is_empty() && args.apply) {
+    if let Some(host) = host.as_ref().filter(|_| !made.is_empty()) {
         close_second(host, &problems, &made)?;
     }
     let entry = |(change, number): &(&Change<'_>, Option<u64>)| {
-        json!({
-            "action": action(change.action), "number": number, "title": change.title(), "why": change.why(),
-        })
+        let action = change.action.word();
+        json!({"action": action, "number": number, "title": change.title(), "why": change.why()})
     };
     let entries: Vec<_> = done.iter().map(entry).collect();
-    output::print(
-        global.json,
-        &json!({"applied": args.apply, "changes": entries, "left": left}),
-        || {
-            let mut lines: Vec<String> = done
-                .iter()
-                .map(|(change, number)| words(change, *number))
-                .collect();
-            match (lines.is_empty(), left) {
-                (true, _) => lines.push("No issue needs a change".to_owned()),
-                (false, 0) => {}
-                (false, left) => {
-                    lines.push(format!("{left} more in the next calls, because of --max {most}"))
-                }
-            }
-            lines.join("\n")
-        },
-    )?;
+    let answer = json!({"applied": args.apply, "changes": entries, "left": left});
+    output::print(global.json, &answer, || {
+        let line =
+            |(change, number): &(&Change<'_>, _)| format!("{}\n  {}", heading(change, *number), change.why());
+        let lines = done.iter().map(line);
+        let last = match (done.is_empty(), left) {
+            (true, _) => Some("No issue needs a change".to_owned()),
+            (false, 0) => None,
+            (false, left) => Some(format!("{left} more in the next calls, because of --max {most}")),
+        };
+        lines.chain(last).collect::<Vec<_>>().join("\n")
+    })?;
     refused.map_or(Ok(()), Err)
 }
 
@@ -181,8 +148,12 @@ fn problems(
     args: &IssuesArgs,
     place: &Place,
     listed: &[TestEntry],
-    existing: &[ExistingIssue],
+    existing: &[Issue],
 ) -> anyhow::Result<Vec<Problem>> {
+    #[derive(Deserialize)]
+    struct Errors {
+        errors: Vec<ErrorEntry>,
+    }
     let least = u64::try_from(args.min_time_lost.as_millis()).unwrap_or(u64::MAX);
     let (open, dismissed) = (open_subjects(existing), dismissed_subjects(existing));
     let mut tests: Vec<TestName> = Vec::new();
@@ -204,60 +175,39 @@ fn problems(
     for test in tests {
         let entry = listed.iter().find(|entry| entry.test() == test);
         let path = path_of_test(place.project, &test.name, test.file_path.as_deref(), "/fix");
-        let fixes = match api.find(&path)? {
-            Some(answer) => {
-                FixAnswer::deserialize(&answer).context("the server's answer is no list of fixes")?
-            }
-            None => FixAnswer::default(),
-        };
+        let fixes = api.find(&path)?.map(FixAnswer::deserialize).transpose();
+        let fixes = fixes
+            .context("the server's answer is no list of fixes")?
+            .unwrap_or_default();
         problems.push(Problem::of_test(test, entry, &fixes, place));
     }
-    problems.extend(errors(api, args, place, &open)?);
-    Ok(problems)
-}
-
-fn errors(
-    api: &mut ReadApi<'_>,
-    args: &IssuesArgs,
-    place: &Place,
-    open: &[Subject],
-) -> anyhow::Result<Vec<Problem>> {
-    #[derive(Deserialize)]
-    struct Errors {
-        errors: Vec<ErrorEntry>,
-    }
-    let path = format!("projects/{}/errors?days=7&perPage=50", place.project);
     let branch = links::escaped(&place.stable_branch);
-    let answer = api.get(&format!("{path}&branch={branch}"))?;
-    let Errors { errors } =
-        Errors::deserialize(&answer).context("the server's answer is no list of errors")?;
+    let path = format!(
+        "projects/{}/errors?days=7&perPage=50&branch={branch}",
+        place.project
+    );
+    let answer = Errors::deserialize(api.get(&path)?);
+    let Errors { errors } = answer.context("the server's answer is no list of errors")?;
     let is_open = |entry: &ErrorEntry| open.iter().any(|subject| entry.is(subject));
     let costly = errors
         .iter()
         .filter(|entry| entry.costs(args.min_runs) || is_open(entry));
-    Ok(costly.map(|entry| Problem::of_error(entry, place)).collect())
+    problems.extend(costly.map(|entry| Problem::of_error(entry, place)));
+    Ok(problems)
 }
 
-fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<ExistingIssue>> {
-    let issues = host
-        .list()
-        .map_err(|error| explained(error).context("the issues were not read"))?;
-    let existing = |issue: Issue| ExistingIssue {
-        number: issue.number,
-        title: issue.title,
-        body: issue.body,
-        open: issue.open,
-    };
-    Ok(issues.into_iter().map(existing).collect())
+fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<Issue>> {
+    let listed = host.list();
+    listed.map_err(|error| explained(error).context("the issues were not read"))
 }
 
 /// Makes a change and returns the number of its issue. A comment comes before the text that remembers it, and is not written
 /// twice.
-fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<Option<u64>, PostError> {
+fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
     let problem = change.problem;
     let Some((issue, next)) = &change.issue else {
         let text = Section::of_new(problem).text(problem);
-        return host.create(&problem.title(), &text, problem.label).map(Some);
+        return host.create(&problem.title(), &text, problem.label);
     };
     if change.action != Action::Edit {
         host.comment(issue.number, &next.mark(), &change.why())?;
@@ -266,7 +216,7 @@ fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<Option<u64>, PostErro
     let present = host.body(issue.number)?;
     let closes = matches!(change.action, Action::Close | Action::CloseSecond(_));
     host.edit(issue.number, &next.written_into(&present, problem), closes)?;
-    Ok(number(change))
+    Ok(issue.number)
 }
 
 /// An error with what to do about it.
@@ -290,7 +240,7 @@ fn explained(error: PostError) -> anyhow::Error {
 /// Closes an issue that was made here while a job at the same time made another one.
 fn close_second(host: &Issues<'_>, problems: &[Problem], made: &[u64]) -> anyhow::Result<()> {
     for change in plan(problems, &existing(host)?) {
-        let is_made = number(&change).is_some_and(|number| made.contains(&number));
+        let is_made = change.number().is_some_and(|number| made.contains(&number));
         if is_made && matches!(change.action, Action::CloseSecond(_)) {
             apply(host, &change).map_err(explained)?;
         }
@@ -298,25 +248,7 @@ fn close_second(host: &Issues<'_>, problems: &[Problem], made: &[u64]) -> anyhow
     Ok(())
 }
 
-fn number(change: &Change<'_>) -> Option<u64> {
-    change.issue.as_ref().map(|(issue, _)| issue.number)
-}
-
-const fn action(action: Action) -> &'static str {
-    match action {
-        Action::Create => "create",
-        Action::Comment => "comment",
-        Action::Close | Action::CloseSecond(_) => "close",
-        Action::Edit => "edit",
-    }
-}
-
-fn words(change: &Change<'_>, number: Option<u64>) -> String {
+fn heading(change: &Change<'_>, number: Option<u64>) -> String {
     let number = number.map_or_else(String::new, |number| format!(" #{number}"));
-    format!(
-        "{}{number}: {}\n  {}",
-        action(change.action),
-        change.title(),
-        change.why()
-    )
+    format!("{}{number}: {}", change.action.word(), change.title())
 }

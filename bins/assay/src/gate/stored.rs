@@ -3,7 +3,11 @@
 use assay_cli_job::gate::judged::JudgedRun;
 use assay_cli_remote::server::read_api::path_of_release;
 use assay_cli_terminal::progress::Progress;
-use assay_domain::{id::RunId, release_branch::ReleaseAnswer, verdict::VerdictStatus};
+use assay_domain::{
+    id::RunId,
+    release_branch::ReleaseAnswer,
+    verdict::{FailingSince, VerdictStatus},
+};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,16 +33,9 @@ pub(crate) struct Release {
 struct FailingTest {
     test_name: String,
     fails_on_stable: bool,
-    failing_since: Since,
+    failing_since: FailingSince,
     author_name: Option<String>,
     status: VerdictStatus,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Since {
-    run_number: i32,
-    revision: Option<String>,
 }
 
 impl Release {

@@ -19,7 +19,8 @@ pub struct Breakage {
     pub first_failed: FailingSince,
     /// The last run before it in which the test passed; null if there is none in the window.
     pub last_passed: Option<FailingSince>,
-    /// Whether to revert a commit; null if no run of the window passed before, or a run has no revision.
+    /// Whether to revert a commit; null if no run of the window passed before, a run has no revision, or the test passed at
+    /// the revision with which its failures began.
     pub revert: Option<RevertAdvice>,
 }
 
@@ -97,7 +98,12 @@ impl<'h> Beginnings<'h> {
         let Streak { failed, last_passed } = self.streak(failure)?;
         let runs = failed.iter().rev().map(|index| self.history.runs.get(*index));
         let revisions: Option<Vec<&str>> = runs.map(|run| run?.run.revision.as_deref()).collect();
-        let revisions = revisions.filter(|_| last_passed.is_some());
+        // A revision at which the test passed did not break it: something outside of the code did.
+        let passed = last_passed.and_then(|index| self.history.runs.get(index));
+        let passed_at = passed.map(|observed| observed.run.revision.as_deref());
+        let is_broken_by =
+            |revisions: &Vec<&str>| passed_at.is_some_and(|at| at != revisions.first().copied());
+        let revisions = revisions.filter(is_broken_by);
         let together = failure.text.and_then(|text| self.together.get(&text));
         Some(Breakage {
             revert: revisions.and_then(|revisions| RevertAdvice::of(failure, &revisions, together)),

@@ -20,10 +20,12 @@ const CERTAIN: f64 = 0.95;
 /// P(a breakage shows at its first revision), by one test. Some broken code fails only sometimes, and then a later revision
 /// looks guilty. One test cannot show that, so it never names a commit.
 const SHOWS_AT_ONCE: f64 = 0.94;
-/// The same by several tests that began to fail at one revision with one error.
+/// The same by several tests that began to fail at one revision with one error, and that failed in several runs. One or two
+/// runs with such failures are as often those of a bad machine.
 const SHOWS_TOGETHER: f64 = 0.995;
-/// The number of such tests.
+/// The numbers of such tests and runs.
 const TOGETHER: usize = 3;
+const LASTING: usize = 3;
 /// A suspect is named in the sentence from this probability on.
 const LIKELY: f64 = 0.5;
 
@@ -55,47 +57,32 @@ impl RevertAdvice {
         revisions: &[&str],
         together: Option<&Together<'_>>,
     ) -> Option<Self> {
-        let mut distinct: Vec<&str> = Vec::new();
+        let (mut distinct, mut failed): (Vec<&str>, Vec<usize>) = (Vec::new(), Vec::new());
         for revision in revisions {
-            if !distinct.contains(revision) {
+            let known = distinct.iter().position(|other| other == revision);
+            failed.push(known.unwrap_or(distinct.len()));
+            if known.is_none() {
                 distinct.push(revision);
             }
         }
-        let here = distinct
-            .iter()
-            .position(|revision| revisions.last() == Some(revision))?;
+        let here = *failed.last()?;
         let facts = &failure.facts;
         let rate = (f64::from(facts.good_failed) + 0.5) / (f64::from(facts.good_runs) + 1.0);
         let mut search = Bisection::new(distinct.len(), rate);
-        for revision in revisions {
-            if let Some(commit) = distinct.iter().position(|other| other == revision) {
-                search.add(commit, true);
-            }
-        }
+        failed.iter().for_each(|commit| search.add(*commit, true));
         let probabilities = &failure.probabilities;
         let broken = (probabilities.mine() + probabilities.broken_before).clamp(0.0, 1.0);
-        let posterior = search.posterior();
-        let any: f64 = posterior.of_commit.iter().sum();
-        let shares: Vec<f64> = posterior
-            .of_commit
-            .iter()
-            .map(|share| broken * share / any)
-            .collect();
-        let (likeliest, probability) = shares
-            .iter()
-            .copied()
-            .enumerate()
-            .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        let own = *distinct.get(likeliest)?;
+        let posterior = search.posterior().of_commit;
+        let any: f64 = posterior.iter().sum();
+        let shares: Vec<f64> = posterior.iter().map(|share| broken * share / any).collect();
+        let likeliest = shares.iter().zip(&distinct);
+        let (probability, own) = likeliest.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
         let began = |revision: &str| together.and_then(|of| of.get(revision)).map_or(0, BTreeSet::len);
-        let most = together
-            .into_iter()
-            .flatten()
-            .max_by_key(|(_, tests)| tests.len());
+        let most = together.and_then(|of| of.keys().max_by_key(|revision| began(revision)));
         let (suspect, shows) = match most {
-            _ if began(own) >= TOGETHER => (own, SHOWS_TOGETHER),
-            Some((revision, tests)) if tests.len() >= TOGETHER => (*revision, SHOWS_AT_ONCE),
-            Some(_) | None => (own, SHOWS_AT_ONCE),
+            _ if began(own) >= TOGETHER && failed.len() >= LASTING => (*own, SHOWS_TOGETHER),
+            Some(revision) if began(revision) >= TOGETHER => (*revision, SHOWS_AT_ONCE),
+            Some(_) | None => (*own, SHOWS_AT_ONCE),
         };
         let probability = shows * probability;
         let is_here = revisions.last() == Some(&suspect);
@@ -200,8 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn three_tests_that_broke_together_name_the_commit() {
-        let named = advice(0.99, &["a"], ("a", 3));
+    fn three_tests_that_broke_together_name_the_commit_in_their_third_run() {
+        let seldom = advice(0.99, &["a", "a"], ("a", 3));
+        assert_eq!((seldom.action, seldom.candidate()), (RevertAction::Run, None));
+        let named = advice(0.99, &["a"; 3], ("a", 3));
         assert_eq!(
             (named.action, named.suspect.as_str()),
             (RevertAction::Revert, "a")
@@ -210,7 +199,7 @@ mod tests {
             named.sentence(),
             "Revert this commit: most probably it broke the test (99 %)."
         );
-        assert_eq!(advice(0.99, &["a"], ("a", 2)).action, RevertAction::Run);
+        assert_eq!(advice(0.99, &["a"; 3], ("a", 2)).action, RevertAction::Run);
         let later = advice(0.99, &["a", "b"], ("a", 3));
         assert_eq!((later.action, later.suspect.as_str()), (RevertAction::Keep, "a"));
         // A test that failed only sometimes began later than the others.

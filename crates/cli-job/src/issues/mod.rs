@@ -6,21 +6,10 @@
 mod problem;
 mod text;
 
+use assay_domain::issue::Issue;
+
 pub use problem::{ErrorEntry, FixAnswer, Place, Problem, State, Subject, TestEntry};
 pub use text::Section;
-
-/// An issue that the code host has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExistingIssue {
-    /// Its number.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    /// Its text.
-    pub body: String,
-    /// Whether it is open.
-    pub open: bool,
-}
 
 /// One thing to do on the code host.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +19,7 @@ pub struct Change<'a> {
     /// The test or the error.
     pub problem: &'a Problem,
     /// The issue with its next section; none if it is to be created.
-    pub issue: Option<(&'a ExistingIssue, Section)>,
+    pub issue: Option<(&'a Issue, Section)>,
 }
 
 /// What is done with an issue.
@@ -48,7 +37,24 @@ pub enum Action {
     Edit,
 }
 
+impl Action {
+    /// The word of the JSON answer.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Comment => "comment",
+            Self::Close | Self::CloseSecond(_) => "close",
+            Self::Edit => "edit",
+        }
+    }
+}
+
 impl Change<'_> {
+    /// The number of the issue; none if it is to be created.
+    pub fn number(&self) -> Option<u64> {
+        self.issue.as_ref().map(|(issue, _)| issue.number)
+    }
+
     /// The title of the issue.
     pub fn title(&self) -> String {
         let issue = self.issue.as_ref();
@@ -65,20 +71,20 @@ impl Change<'_> {
 }
 
 /// The subjects of open issues, whose problems [`plan`] needs to know.
-pub fn open_subjects(issues: &[ExistingIssue]) -> Vec<Subject> {
+pub fn open_subjects(issues: &[Issue]) -> Vec<Subject> {
     let open = sections(issues).into_iter().filter(|(_, issue)| issue.open);
     open.map(|(section, _)| section.subject).collect()
 }
 
 /// The subjects of issues that people closed. They get no other issue.
-pub fn dismissed_subjects(issues: &[ExistingIssue]) -> Vec<Subject> {
+pub fn dismissed_subjects(issues: &[Issue]) -> Vec<Subject> {
     let closed = sections(issues).into_iter().filter(|(_, issue)| !issue.open);
     let dismissed = closed.filter(|(section, _)| !section.state.is_final());
     dismissed.map(|(section, _)| section.subject).collect()
 }
 
 /// The issues with a section, the oldest first. A list that was read in pages may have an issue twice.
-fn sections(issues: &[ExistingIssue]) -> Vec<(Section, &ExistingIssue)> {
+fn sections(issues: &[Issue]) -> Vec<(Section, &Issue)> {
     let found = issues
         .iter()
         .filter_map(|issue| Some((Section::find(&issue.body)?, issue)));
@@ -90,7 +96,7 @@ fn sections(issues: &[ExistingIssue]) -> Vec<(Section, &ExistingIssue)> {
 
 /// The changes of all problems, the most urgent first: edges, then new issues in the order of the problems, then texts.
 /// A closed issue is never opened again. It has a successor only if it was closed here.
-pub fn plan<'a>(problems: &'a [Problem], issues: &'a [ExistingIssue]) -> Vec<Change<'a>> {
+pub fn plan<'a>(problems: &'a [Problem], issues: &'a [Issue]) -> Vec<Change<'a>> {
     let known = sections(issues);
     let (mut edges, mut new, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for problem in problems {
@@ -105,9 +111,8 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [ExistingIssue]) -> Vec<Cha
         };
         let Some((section, issue)) = open.next() else {
             // A person may have removed the section from an issue.
-            let is_removed = |issue: &ExistingIssue| {
-                problem.has_title(&issue.title) && Section::find(&issue.body).is_none()
-            };
+            let is_removed =
+                |issue: &Issue| problem.has_title(&issue.title) && Section::find(&issue.body).is_none();
             let is_finished = own.all(|(section, _)| section.state.is_final());
             if problem.state.needs_an_issue() && is_finished && !issues.iter().any(is_removed) {
                 new.push(change(Action::Create, None));

@@ -9,7 +9,7 @@ use assay_domain::{
     id::{ProjectId, RunId},
     test::TestName,
     timestamp::Timestamp,
-    verdict::VerdictStatus,
+    verdict::{FailingSince, VerdictStatus},
 };
 use serde::{Deserialize, Serialize};
 
@@ -91,13 +91,6 @@ pub struct TestEntry {
     failing_since: Option<FailingSince>,
     time_lost_ms: Option<u64>,
     owners: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FailingSince {
-    run_number: u32,
-    revision: Option<String>,
 }
 
 impl TestEntry {

@@ -44,8 +44,8 @@ fn problem(name: &str, status: Option<&str>, fix: Option<&str>) -> Problem {
     Problem::of_test(test(name), entry.as_ref(), &fixes(fix), &place())
 }
 
-fn issue(number: u64, problem: &Problem, open: bool) -> ExistingIssue {
-    ExistingIssue {
+fn issue(number: u64, problem: &Problem, open: bool) -> Issue {
+    Issue {
         number,
         title: problem.title(),
         body: format!(
@@ -57,7 +57,7 @@ fn issue(number: u64, problem: &Problem, open: bool) -> ExistingIssue {
 }
 
 /// The changes as words.
-fn changes(problem: &Problem, issues: &[ExistingIssue]) -> Vec<String> {
+fn changes(problem: &Problem, issues: &[Issue]) -> Vec<String> {
     let words = |change: &Change<'_>| {
         let number = change.issue.as_ref().map_or(0, |(issue, _)| issue.number);
         match change.action {
@@ -117,7 +117,7 @@ fn a_closed_issue_is_never_followed_against_a_person() {
         ["create"],
         "closed because a fix held"
     );
-    let emptied = ExistingIssue {
+    let emptied = Issue {
         body: "A person removed the section.".to_owned(),
         ..issue(7, &flaky, true)
     };
@@ -141,7 +141,7 @@ fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() 
     let both = [issue(7, &flaky, true), issue(8, &flaky, true)];
     let plan = plan(std::slice::from_ref(&flaky), &both);
     let (second, next) = plan[0].issue.clone().unwrap();
-    let second = ExistingIssue {
+    let second = Issue {
         body: next.written_into(&second.body, &flaky),
         open: false,
         ..second.clone()
@@ -154,14 +154,14 @@ fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() 
     );
     assert_eq!(dismissed_subjects(&closed), []);
     // A person opened it again, and a list in pages may have an issue twice.
-    let opened = ExistingIssue { open: true, ..second };
+    let opened = Issue { open: true, ..second };
     assert_eq!(changes(&flaky, &[issue(7, &flaky, true), opened]), [""; 0]);
     assert_eq!(
         changes(&flaky, &[issue(7, &flaky, true), issue(7, &flaky, true)]),
         [""; 0]
     );
     // A person removed the section before the test broke.
-    let emptied = ExistingIssue {
+    let emptied = Issue {
         body: String::new(),
         ..issue(7, &flaky, true)
     };

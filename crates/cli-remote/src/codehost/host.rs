@@ -20,10 +20,18 @@ use crate::server::{
 /// Returns the value of a variable of the job.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Most pages that are read of a list.
+const MOST_PAGES: u32 = 20;
+
 /// How the comments of one host differ from those of the others.
 struct Dialect {
-    /// The query of the list of comments, oldest first, and the comments of a page; none if all are one page.
-    query: (&'static str, Option<usize>),
+    /// The paths of all comments and of one below the repository, with `{number}` and `{id}`.
+    all: &'static str,
+    one: &'static str,
+    /// The query of the list of comments, oldest first.
+    query: &'static str,
+    /// The entries of a page of a list; none if all are one page.
+    per_page: Option<usize>,
     /// The place of the list in the answer.
     list: &'static str,
     /// The places of a comment's author and text, and of the mark of one that is not a person's or is deleted.
@@ -38,7 +46,10 @@ struct Dialect {
 }
 
 const GITHUB: Dialect = Dialect {
-    query: ("per_page=100", Some(100)),
+    all: "/issues/{number}/comments",
+    one: "/issues/comments/{id}",
+    query: "per_page=100",
+    per_page: Some(100),
     list: "",
     author: "/user/id",
     text: "/body",
@@ -56,7 +67,9 @@ const GITHUB_APP: Dialect = Dialect {
 };
 
 const GITLAB: Dialect = Dialect {
-    query: ("sort=asc&order_by=created_at&per_page=100", Some(100)),
+    all: "/merge_requests/{number}/notes",
+    one: "/merge_requests/{number}/notes/{id}",
+    query: "sort=asc&order_by=created_at&per_page=100",
     author: "/author/id",
     edit: (Method::PUT, "body"),
     ..GITHUB
@@ -64,7 +77,10 @@ const GITLAB: Dialect = Dialect {
 
 /// Each comment is the first one of a thread, and has the thread's id. A deleted one stays in the list.
 const AZURE: Dialect = Dialect {
-    query: ("api-version=7.1", None),
+    all: "/pullRequests/{number}/threads",
+    one: "/pullRequests/{number}/threads/{id}/comments/1?api-version=7.1",
+    query: "api-version=7.1",
+    per_page: None,
     list: "/value",
     author: "/comments/0/author/id",
     text: "/comments/0/content",
@@ -102,9 +118,9 @@ pub(crate) struct ExistingComment {
 pub struct CodeHost {
     requests: Requests,
     dialect: Dialect,
-    /// The path of all comments, and what stands before and after the id in the path of one.
-    all: String,
-    one: (String, &'static str),
+    /// The path of the repository, and the number of the pull request.
+    repository: String,
+    number: i64,
     /// The author of the comments that this token may have written, once it was asked for.
     author: OnceCell<Value>,
 }
@@ -124,18 +140,13 @@ impl CodeHost {
                     true => GITHUB_APP,
                     false => GITHUB,
                 };
-                let all = format!("/repos/{repository}/issues/{number}/comments");
-                let one = format!("/repos/{repository}/issues/comments");
-                (requests, dialect, all, (one, ""))
+                (requests, dialect, format!("/repos/{repository}"))
             }),
-            Some(CiProvider::GitlabCi) => gitlab(variable, deadline)?.map(|(requests, project)| {
-                let all = format!("/projects/{project}/merge_requests/{number}/notes");
-                (requests, GITLAB, all.clone(), (all, ""))
-            }),
-            Some(CiProvider::AzurePipelines) => azure(variable, deadline)?.map(|(requests, repository)| {
-                let all = format!("{repository}/pullRequests/{number}/threads");
-                (requests, AZURE, all.clone(), (all, "/comments/1?api-version=7.1"))
-            }),
+            Some(CiProvider::GitlabCi) => gitlab(variable, deadline)?
+                .map(|(requests, project)| (requests, GITLAB, format!("/projects/{project}"))),
+            Some(CiProvider::AzurePipelines) => {
+                azure(variable, deadline)?.map(|(requests, repository)| (requests, AZURE, repository))
+            }
             Some(
                 CiProvider::Buildkite
                 | CiProvider::Circleci
@@ -146,48 +157,69 @@ impl CodeHost {
             )
             | None => None,
         };
-        Ok(found.map(|(requests, dialect, all, one)| Self {
+        Ok(found.map(|(requests, dialect, repository)| Self {
             requests,
             dialect,
-            all,
-            one,
+            repository,
+            number,
             author: OnceCell::new(),
         }))
     }
 
-    /// The comments of one page, from 1, that this token may have written, oldest first, and whether no page follows.
-    /// Anyone can copy the hidden line into a comment of their own, so only those of the token's author count.
-    pub(crate) fn page(&self, page: u32) -> Result<(Vec<ExistingComment>, bool), PostError> {
-        let (query, per_page) = self.dialect.query;
-        let place = per_page.map_or_else(String::new, |_| format!("&page={page}"));
-        let path = format!("{}?{query}{place}", self.all);
-        let answer = self.requests.send(Method::GET, &path, None)?;
-        let comments = answer.pointer(self.dialect.list).and_then(Value::as_array);
-        let comments = comments.ok_or(PostError::Unreadable("list of comments"))?;
-        let own = self.own(comments)?.into_iter();
-        let existing = own.filter_map(|comment| {
+    /// The first result of `find`, which gets the comments that this token may have written, oldest first, a page at a time.
+    pub(crate) fn find_comment<T>(
+        &self,
+        mut find: impl FnMut(Vec<ExistingComment>) -> Option<T>,
+    ) -> Result<Option<T>, PostError> {
+        let existing = |comment: &Value| {
             Some(ExistingComment {
                 id: comment.get("id")?.as_u64()?,
                 body: comment.pointer(self.dialect.text)?.as_str()?.to_owned(),
             })
-        });
-        let is_last = per_page.is_none_or(|most| comments.len() < most);
-        Ok((existing.collect(), is_last))
-    }
-
-    /// Those of the comments or issues that this token may have written.
-    pub(crate) fn own<'a>(&self, entries: &'a [Value]) -> Result<Vec<&'a Value>, PostError> {
-        let author = self.author()?;
-        let is_own = |entry: &&Value| {
-            entry.pointer(self.dialect.author) == Some(author)
-                && entry.pointer(self.dialect.hidden) != Some(&Value::Bool(true))
         };
-        Ok(entries.iter().filter(is_own).collect())
+        let list = (&*self.path(self.dialect.all, 0), self.dialect.query);
+        let get = |path: &str| self.requests.send(Method::GET, path, None);
+        self.search(list, get, |own| {
+            find(own.into_iter().filter_map(existing).collect())
+        })
     }
 
-    /// Sends a request to another route of the host.
-    pub(crate) fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, PostError> {
-        self.requests.send(method, path, body)
+    /// The first result of `find`, which gets the entries of a list that this token may have written, a page at a time. Anyone
+    /// can copy the hidden line into a text of their own, so only those of the token's author count.
+    pub(crate) fn search<T>(
+        &self,
+        (path, query): (&str, &str),
+        get: impl Fn(&str) -> Result<Value, PostError>,
+        mut find: impl FnMut(Vec<&Value>) -> Option<T>,
+    ) -> Result<Option<T>, PostError> {
+        let per_page = self.dialect.per_page;
+        for page in 1..=MOST_PAGES {
+            let place = per_page.map_or_else(String::new, |_| format!("&page={page}"));
+            let answer = get(&format!("{path}?{query}{place}"))?;
+            let entries = answer.pointer(self.dialect.list).and_then(Value::as_array);
+            let entries = entries.ok_or(PostError::Unreadable("list"))?;
+            let author = self.author()?;
+            let is_own = |entry: &&Value| {
+                entry.pointer(self.dialect.author) == Some(author)
+                    && entry.pointer(self.dialect.hidden) != Some(&Value::Bool(true))
+            };
+            let found = find(entries.iter().filter(is_own).collect());
+            if found.is_some() || per_page.is_none_or(|most| entries.len() < most) {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The path of a route below the repository.
+    pub(crate) fn path(&self, pattern: &str, id: u64) -> String {
+        let path = pattern.replace("{number}", &self.number.to_string());
+        format!("{}{}", self.repository, path.replace("{id}", &id.to_string()))
+    }
+
+    /// The requests to other routes of the host.
+    pub(crate) const fn requests(&self) -> &Requests {
+        &self.requests
     }
 
     fn author(&self) -> Result<&Value, PostError> {
@@ -208,34 +240,29 @@ impl CodeHost {
 
     /// Writes a comment.
     pub(crate) fn create(&self, text: &str) -> Result<(), PostError> {
+        let path = self.path(self.dialect.all, 0);
         // A host without pages has its version in the query.
-        let path = match self.dialect.query {
-            (_, Some(_)) => self.all.clone(),
-            (version, None) => format!("{}?{version}", self.all),
+        let path = match self.dialect.per_page {
+            Some(_) => path,
+            None => format!("{path}?{}", self.dialect.query),
         };
-        let content = (self.dialect.new)(text);
-        self.requests.send(Method::POST, &path, Some(&content)).map(drop)
+        self.write(Method::POST, &path, Some((self.dialect.new)(text)))
     }
 
     /// Replaces the text of a comment.
     pub(crate) fn edit(&self, id: u64, text: &str) -> Result<(), PostError> {
         let (method, field) = &self.dialect.edit;
         let content = json!({ *field: text });
-        self.requests
-            .send(method.clone(), &self.path_of(id), Some(&content))
-            .map(drop)
+        self.write(method.clone(), &self.path(self.dialect.one, id), Some(content))
     }
 
     /// Deletes a comment.
     pub(crate) fn delete(&self, id: u64) -> Result<(), PostError> {
-        self.requests
-            .send(Method::DELETE, &self.path_of(id), None)
-            .map(drop)
+        self.write(Method::DELETE, &self.path(self.dialect.one, id), None)
     }
 
-    fn path_of(&self, id: u64) -> String {
-        let (before, after) = &self.one;
-        format!("{before}/{id}{after}")
+    fn write(&self, method: Method, path: &str, content: Option<Value>) -> Result<(), PostError> {
+        self.requests.send(method, path, content.as_ref()).map(drop)
     }
 }
 
@@ -352,7 +379,7 @@ pub(crate) struct Requests {
     authorization: (&'static str, &'static str),
     headers: &'static [(&'static str, &'static str)],
     /// When every request ends, also one to a silent host.
-    deadline: Instant,
+    pub(crate) deadline: Instant,
 }
 
 impl Requests {

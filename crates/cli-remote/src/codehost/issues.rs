@@ -6,40 +6,23 @@ use assay_cli_terminal::{
     progress::Progress,
     retry::{self, Backoff},
 };
-use assay_domain::run::CiProvider;
+use assay_domain::{issue::Issue, run::CiProvider};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::codehost::host::{self, CodeHost, PostError};
+use crate::codehost::host::{CodeHost, PostError};
 
 /// The label of every issue that is written here.
 pub const LABEL: &str = "assay";
-/// Issues per page.
-const PER_PAGE: usize = 100;
-/// Most pages that are read, of the newest issues and of the comments on one issue.
-const MOST_PAGES: u32 = 20;
-
-/// An issue that the host has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Issue {
-    /// Its number in the repository.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    /// Its text.
-    pub body: String,
-    /// Whether it is open.
-    pub open: bool,
-}
 
 /// The words of a host's routes for issues.
 struct Words {
-    /// The parameters of a list that ends with the oldest issue.
+    /// The query of a list that ends with the oldest issue.
     newest_first: &'static str,
     /// The fields with an issue's number and text.
     number: &'static str,
     body: &'static str,
-    /// The path of comments below an issue.
+    /// The path of an issue's comments.
     comments: &'static str,
     /// The method that changes an issue, and the field and the value that close it.
     change: Method,
@@ -48,20 +31,20 @@ struct Words {
 }
 
 const GITHUB: Words = Words {
-    newest_first: "state=all&sort=created&direction=desc",
+    newest_first: "labels=assay&state=all&sort=created&direction=desc&per_page=100",
     number: "number",
     body: "body",
-    comments: "comments",
+    comments: "/issues/{id}/comments",
     change: Method::PATCH,
     close: ("state", "closed"),
     labels: |labels| json!(labels),
 };
 
 const GITLAB: Words = Words {
-    newest_first: "scope=all&order_by=created_at&sort=desc",
+    newest_first: "labels=assay&scope=all&order_by=created_at&sort=desc&per_page=100",
     number: "iid",
     body: "description",
-    comments: "notes",
+    comments: "/issues/{id}/notes",
     change: Method::PUT,
     close: ("state_event", "close"),
     labels: |labels| json!(labels.join(",")),
@@ -71,9 +54,6 @@ const GITLAB: Words = Words {
 pub struct Issues<'a> {
     host: CodeHost,
     words: Words,
-    /// The path of all issues.
-    path: String,
-    deadline: Instant,
     progress: &'a dyn Progress,
 }
 
@@ -86,51 +66,54 @@ impl<'a> Issues<'a> {
         deadline: Instant,
         progress: &'a dyn Progress,
     ) -> anyhow::Result<Option<Self>> {
-        let found = match provider {
-            Some(CiProvider::GithubActions) => host::github(variable, deadline)?
-                .map(|(_, repository)| (GITHUB, format!("/repos/{repository}/issues"))),
-            Some(CiProvider::GitlabCi) => host::gitlab(variable, deadline)?
-                .map(|(_, project)| (GITLAB, format!("/projects/{project}/issues"))),
-            Some(_) | None => None,
+        let words = match provider {
+            Some(CiProvider::GithubActions) => GITHUB,
+            Some(CiProvider::GitlabCi) => GITLAB,
+            Some(_) | None => return Ok(None),
         };
         // Issues belong to no pull request.
         let host = CodeHost::of_job(provider, variable, 0, deadline)?;
-        Ok(found.zip(host).map(|((words, path), host)| Self {
+        Ok(host.map(|host| Self {
             host,
             words,
-            path,
-            deadline,
             progress,
         }))
     }
 
     /// Sends again while the host is busy.
     fn again<T>(&self, request: impl FnMut() -> Result<T, PostError>) -> Result<T, PostError> {
-        let mut backoff = Backoff::until(self.deadline);
+        let mut backoff = Backoff::until(self.host.requests().deadline);
         retry::until_expired(self.progress, &mut backoff, "the code host is busy", request)
     }
 
+    fn send(&self, method: &Method, path: &str, content: Option<&Value>) -> Result<Value, PostError> {
+        self.host.requests().send(method.clone(), path, content)
+    }
+
     fn get(&self, path: &str) -> Result<Value, PostError> {
-        self.again(|| self.host.send(Method::GET, path, None))
+        self.again(|| self.send(&Method::GET, path, None))
+    }
+
+    fn path(&self, number: u64) -> String {
+        self.host.path("/issues/{id}", number)
     }
 
     /// The issues that the token may have written with [`LABEL`], the newest first.
     pub fn list(&self) -> Result<Vec<Issue>, PostError> {
         let mut issues = Vec::new();
-        for page in 1..=MOST_PAGES {
-            let answer = self.get(&format!(
-                "{}?labels={LABEL}&{}&per_page={PER_PAGE}&page={page}",
-                self.path, self.words.newest_first
-            ))?;
-            let all = answer.as_array().ok_or(PostError::Unreadable("list of issues"))?;
-            // GitHub lists pull requests, too.
-            let own = self.host.own(all)?.into_iter();
-            let of_issues = own.filter(|entry| entry.get("pull_request").is_none());
-            issues.extend(of_issues.filter_map(|entry| self.issue(entry)));
-            if all.len() < PER_PAGE {
-                break;
-            }
-        }
+        let list = (&*self.host.path("/issues", 0), self.words.newest_first);
+        self.host.search(
+            list,
+            |path| self.get(path),
+            |own| {
+                // GitHub lists pull requests, too.
+                let of_issues = own
+                    .into_iter()
+                    .filter(|entry| entry.get("pull_request").is_none());
+                issues.extend(of_issues.filter_map(|entry| self.issue(entry)));
+                None::<()>
+            },
+        )?;
         Ok(issues)
     }
 
@@ -138,14 +121,15 @@ impl<'a> Issues<'a> {
         Some(Issue {
             number: entry.get(self.words.number)?.as_u64()?,
             title: entry.get("title")?.as_str()?.to_owned(),
-            // A person may have deleted the text.
-            body: entry
-                .get(self.words.body)?
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
+            body: self.text(entry),
             open: entry.get("state")?.as_str()?.starts_with("open"),
         })
+    }
+
+    /// The text of an issue, which a person may have deleted.
+    fn text(&self, issue: &Value) -> String {
+        let text = issue.get(self.words.body).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
     }
 
     /// Creates an issue with [`LABEL`] and another label by one request, and returns its number. If there is no answer, the issue
@@ -153,12 +137,11 @@ impl<'a> Issues<'a> {
     pub fn create(&self, title: &str, body: &str, label: &str) -> Result<u64, PostError> {
         let labels = (self.words.labels)([LABEL, label]);
         let content = json!({ "title": title, self.words.body: body, "labels": labels });
-        let answer = self.again(
-            || match self.host.send(Method::POST, &self.path, Some(&content)) {
-                Err(error @ PostError::RateLimited { .. }) => Err(error),
-                done => Ok(done),
-            },
-        )??;
+        let path = self.host.path("/issues", 0);
+        let answer = self.again(|| match self.send(&Method::POST, &path, Some(&content)) {
+            Err(error @ PostError::RateLimited { .. }) => Err(error),
+            done => Ok(done),
+        })??;
         let created = answer.get(self.words.number).and_then(Value::as_u64);
         let number = created.ok_or(PostError::Unreadable("number of the issue"))?;
         // The host leaves labels out if the token may not set them. Each call would create an issue that none finds.
@@ -175,52 +158,36 @@ impl<'a> Issues<'a> {
 
     /// The present text of an issue.
     pub fn body(&self, number: u64) -> Result<String, PostError> {
-        let answer = self.get(&format!("{}/{number}", self.path))?;
-        let body = answer.get(self.words.body).and_then(Value::as_str);
-        Ok(body.unwrap_or_default().to_owned())
+        Ok(self.text(&self.get(&self.path(number))?))
     }
 
     /// Replaces the text of an issue, and closes it if asked to, by one request.
     pub fn edit(&self, number: u64, body: &str, close: bool) -> Result<(), PostError> {
-        let path = format!("{}/{number}", self.path);
         let (field, value) = self.words.close;
         let content = match close {
             true => json!({ self.words.body: body, field: value }),
             false => json!({ self.words.body: body }),
         };
-        let method = &self.words.change;
-        self.again(|| self.host.send(method.clone(), &path, Some(&content)).map(drop))
+        let path = self.path(number);
+        self.again(|| self.send(&self.words.change, &path, Some(&content)).map(drop))
     }
 
     /// Comments on an issue, unless an own comment has the `mark` already.
     pub fn comment(&self, number: u64, mark: &str, text: &str) -> Result<(), PostError> {
-        let comments = format!("{}/{number}/{}", self.path, self.words.comments);
+        let comments = self.host.path(self.words.comments, number);
         let body = json!({ "body": format!("{text}\n\n{mark}") });
+        let is_marked = |entry: &&Value| {
+            let text = entry.get("body").and_then(Value::as_str);
+            text.is_some_and(|text| text.contains(mark))
+        };
+        let get = |path: &str| self.send(&Method::GET, path, None);
+        let find = |own: Vec<&Value>| own.iter().any(is_marked).then_some(());
         // A repetition looks first, because the failed request may have written the comment.
-        self.again(|| match self.has_comment(&comments, mark)? {
-            true => Ok(()),
-            false => self.host.send(Method::POST, &comments, Some(&body)).map(drop),
-        })
-    }
-
-    fn has_comment(&self, comments: &str, mark: &str) -> Result<bool, PostError> {
-        for page in 1..=MOST_PAGES {
-            let path = format!("{comments}?per_page={PER_PAGE}&page={page}");
-            let answer = self.host.send(Method::GET, &path, None)?;
-            let all = answer
-                .as_array()
-                .ok_or(PostError::Unreadable("list of comments"))?;
-            let has_mark = |entry: &&Value| {
-                let text = entry.get("body").and_then(Value::as_str);
-                text.is_some_and(|text| text.contains(mark))
-            };
-            if self.host.own(all)?.iter().any(has_mark) {
-                return Ok(true);
-            }
-            if all.len() < PER_PAGE {
-                break;
-            }
-        }
-        Ok(false)
+        self.again(
+            || match self.host.search((&comments, "per_page=100"), get, find)? {
+                Some(()) => Ok(()),
+                None => self.send(&Method::POST, &comments, Some(&body)).map(drop),
+            },
+        )
     }
 }

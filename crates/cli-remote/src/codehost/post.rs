@@ -5,8 +5,6 @@ use crate::codehost::{
     host::{CodeHost, ExistingComment, PostError},
 };
 
-/// Most pages of comments that are searched for the own one.
-const MOST_PAGES: u32 = 20;
 /// A state that is further ahead than this is none that a server wrote.
 const AHEAD_MS: i64 = 600_000;
 /// Most texts that a job posts while other jobs change the commit's state.
@@ -109,17 +107,14 @@ pub fn write_until_current<E>(
 
 /// The comments of this project, oldest first, on the first page that has one.
 fn find(host: &CodeHost, comment: &Comment) -> Result<Vec<ExistingComment>, PostError> {
-    for page in 1..=MOST_PAGES {
-        let (comments, is_last) = host.page(page)?;
-        let is_own = |existing: &ExistingComment| {
-            let state = comment.state_of(&existing.body);
-            state.is_some_and(|state| state <= comment.state.saturating_add(AHEAD_MS))
-        };
-        let mut own: Vec<ExistingComment> = comments.into_iter().filter(is_own).collect();
-        if !own.is_empty() || is_last {
-            own.sort_unstable_by_key(|existing| existing.id);
-            return Ok(own);
-        }
-    }
-    Ok(Vec::new())
+    let is_own = |existing: &ExistingComment| {
+        let state = comment.state_of(&existing.body);
+        state.is_some_and(|state| state <= comment.state.saturating_add(AHEAD_MS))
+    };
+    let own = host.find_comment(|mut comments| {
+        comments.retain(is_own);
+        comments.sort_unstable_by_key(|existing| existing.id);
+        (!comments.is_empty()).then_some(comments)
+    });
+    Ok(own?.unwrap_or_default())
 }

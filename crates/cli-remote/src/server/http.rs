@@ -140,6 +140,10 @@ impl Answer {
         let mut answer = answer.map_err(|error| NoAnswer::new(address, &error))?;
         let header = |name: HeaderName| answer.headers().get(name)?.to_str().ok();
         let retry_after = header(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+        // GitHub forbids a request before its limit of an hour begins again.
+        let is_used_up = header(HeaderName::from_static("x-ratelimit-remaining")) == Some("0");
+        let is_refused = !answer.status().is_success();
+        let retry_after = retry_after.or((is_refused && is_used_up).then_some(3_600));
         let location = header(header::LOCATION).map(shown_name);
         let bytes = answer
             .body_mut()

@@ -11,6 +11,7 @@ use assay_answers::{
     ejection::{Ejection, ejection},
     failed_error::FailedError,
     failures::FailureFilter,
+    stable_branch::authors,
 };
 use assay_domain::{
     id::{ProjectId, RunId},
@@ -26,9 +27,7 @@ use maud::{Markup, html};
 
 use super::{
     decisions::Decisions,
-    parts::{
-        authors, branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, since_run, when,
-    },
+    parts::{branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, since_run, when},
     run::RepositoryLinks,
     whose::{failure_row, gate_section},
 };
@@ -94,7 +93,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         links::with_query(&links::project(project.id, path), &parameters)
     };
     let authors = match &results.commit.branch {
-        Some(branch) if results.on_stable => authors(view, &project, branch)?,
+        Some(branch) if results.on_stable => authors(view.store, &project, branch, view.now)?,
         Some(_) | None => HashMap::new(),
     };
     let heading = heading(selector, &results);

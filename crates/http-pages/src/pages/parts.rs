@@ -8,10 +8,8 @@ use assay_domain::{
     id::{ProjectId, RunId},
     merge_queue::is_queue_branch,
     owners::Ownership,
-    page::{Page as PagePlace, PerPage},
-    period::{Days, Period},
-    project::Project,
-    run::{Counts, Outcome, RunQuery, RunRow},
+    page::Page as PagePlace,
+    run::{Counts, Outcome, RunRow},
     test::CandidateFiles,
     timestamp::Timestamp,
     verdict::FailingSince,
@@ -20,7 +18,7 @@ use assay_http::Pairs;
 use assay_markup::{chart, words};
 use maud::{Markup, html};
 
-use crate::{error::FrontError, links, view::View};
+use crate::links;
 
 /// Most branches that a field suggests.
 const BRANCHES: usize = 100;
@@ -105,22 +103,6 @@ pub(super) fn failing_since(
             @if let Some(author) = author { span { "by " bdi { (author) } } }
         }
     }
-}
-
-/// The authors of the newest runs of the stable branch, by the numbers of the runs.
-pub(super) fn authors(
-    view: &View<'_>,
-    project: &Project,
-    stable: &str,
-) -> Result<HashMap<i32, String>, FrontError> {
-    let query = RunQuery {
-        branch: Some(stable.to_owned()),
-        ..RunQuery::newest(Period::ending(view.now, Days::Thirty), PerPage::Fifty)
-    };
-    let runs = view.store.runs(project, &query)?.runs.into_iter();
-    Ok(runs
-        .filter_map(|run| Some((run.run_number, run.author_name?)))
-        .collect())
 }
 
 /// The run since which a test fails, in short: with its commit, author and day.

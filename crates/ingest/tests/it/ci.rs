@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use assay_domain::{recording::ShardIndex, run::CiProvider};
+use assay_domain::{merge_queue::MergeQueue, recording::ShardIndex, run::CiProvider};
 use assay_ingest::ci::{CiContext, detect};
+use serde_json::Value;
 
 /// A file beside a real report.
 fn report(path: &str) -> String {
@@ -47,69 +48,26 @@ fn outside_of_ci_the_context_is_empty() {
 }
 
 #[test]
-fn a_merge_queue_names_its_pull_request() {
-    for (branch, number) in [
-        ("gh-readonly-queue/main/pr-5-0123abcd", Some(5)),
-        ("gh-readonly-queue/release/2.0/pr-17-0123abcd", Some(17)),
-        (
-            "trunk-merge/pr-89245/99a0aad9-5c0c-4468-b3ab-8e573425abee",
-            Some(89245),
-        ),
-        ("fix/pr-5-it", None),
-    ] {
-        for variables in [
-            format!("GITHUB_ACTIONS=true\nGITHUB_REF_NAME={branch}\nGITHUB_REF=refs/heads/{branch}"),
-            format!("BUILDKITE=true\nBUILDKITE_PULL_REQUEST=false\nBUILDKITE_BRANCH={branch}"),
-            format!("CIRCLECI=true\nCIRCLE_BRANCH={branch}"),
-        ] {
-            let ci = detected(&variables);
-            assert_eq!(ci.context.pull_request_number, number, "{variables}");
-            assert_eq!(ci.context.branch.as_deref(), Some(branch), "{variables}");
-            assert_eq!(
-                ci.sources.iter().any(|(value, _)| *value == "pull request"),
-                number.is_some()
-            );
-        }
-    }
-}
-
-#[test]
-fn a_queue_that_tests_on_a_draft_is_about_the_pull_requests_of_its_title() {
-    let title = "merge queue: checking main (ee7d5da), #12012 and #12017 together";
-    let event = format!(
-        r#"{{"pull_request": {{"number": 12040, "title": "{title}", "head": {{"sha": "tested", "ref": "x"}}}}}}"#
-    );
-    let ci = with_event(
-        "GITHUB_ACTIONS=true\nGITHUB_HEAD_REF=mergify/merge-queue/213aadd020\nGITHUB_EVENT_PATH=/e.json",
-        &event,
-    );
-    assert_eq!(ci.context.pull_request_number, Some(12017));
-    assert_eq!(ci.context.pull_request_title.as_deref(), Some(title));
-}
-
-#[test]
-fn a_batch_of_bors_is_a_branch_of_its_own() {
-    for (branch, message, named, number) in [
-        (
-            "staging",
-            "Merge #12 #13\n\n12: Add",
-            "bors/pr-12-pr-13",
-            Some(13),
-        ),
-        (
-            "auto",
-            "Auto merge of #154321 - me:x, r=you",
-            "bors/pr-154321",
-            Some(154_321),
-        ),
-        ("staging", "Merge pull request #12", "staging", None),
-        ("trying", "Try #12:", "trying", None),
-    ] {
-        let event = serde_json::json!({"head_commit": {"message": message}}).to_string();
-        let variables = format!("GITHUB_ACTIONS=true\nGITHUB_REF_NAME={branch}\nGITHUB_EVENT_PATH=/e.json");
-        let ci = with_event(&variables, &event);
-        assert_eq!(ci.context.branch.as_deref(), Some(named));
-        assert_eq!(ci.context.pull_request_number, number);
+fn the_variables_of_each_merge_queue_name_what_it_tests() {
+    let recorded = include_str!("../../../../testdata/merge-queues.json");
+    let recorded: Vec<Value> = serde_json::from_str(recorded).unwrap();
+    assert!(recorded.len() > 10);
+    for case in recorded {
+        let variables: HashMap<String, String> = serde_json::from_value(case["variables"].clone()).unwrap();
+        let event = case["event"].to_string();
+        let ci = detect(&|name| variables.get(name).cloned(), &|_| {
+            Some(event.as_bytes().to_vec())
+        });
+        let name = &case["queue"];
+        let branch = ci.context.branch.as_deref();
+        assert_eq!(branch, case["branch"].as_str(), "{name}");
+        assert_eq!(
+            ci.context.pull_request_number,
+            case["pullRequest"].as_i64(),
+            "{name}"
+        );
+        let queue = MergeQueue::of(branch.unwrap(), ci.context.pull_request_title.as_deref());
+        assert_eq!(serde_json::to_value(queue).unwrap(), case["tests"], "{name}");
     }
 }
 

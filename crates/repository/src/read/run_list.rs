@@ -1,9 +1,9 @@
 //! The runs list.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
 use assay_domain::{
-    merge_queue::{QUEUE_BRANCHES, RunKind},
+    merge_queue::{MERGE_QUEUES, NamedIn, RunKind},
     page::{Direction, RunPosition},
     project::Project,
     run::{Outcome, RunPage, RunQuery, RunRow},
@@ -42,6 +42,20 @@ const OLDER: &str =
 /// Condition: a run is newer than the position.
 const NEWER: &str =
     " AND run.started_at >= {position} AND (run.started_at > {position} OR run.number > {newer_than})";
+
+/// The branches of all merge queues, and of those whose runs name several pull requests in the title and in the branch.
+static QUEUES: LazyLock<Vec<&str>> = LazyLock::new(|| queues(|_| true));
+static BY_TITLE: LazyLock<Vec<&str>> = LazyLock::new(|| queues(|named_in| named_in == NamedIn::Title));
+static BY_BRANCH: LazyLock<Vec<&str>> = LazyLock::new(|| queues(|named_in| named_in == NamedIn::Branch));
+
+fn queues(is_wanted: impl Fn(NamedIn) -> bool) -> Vec<&'static str> {
+    let wanted = MERGE_QUEUES
+        .into_iter()
+        .filter(|(_, named_in)| is_wanted(*named_in));
+    // In SQL, `_` is any character.
+    let escaped = |pattern: &str| -> &'static str { pattern.replace('_', "\\_").leak() };
+    wanted.map(|(pattern, _)| escaped(pattern)).collect()
+}
 
 /// One page of the runs list, in one statement wherever it has a run.
 pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
@@ -157,22 +171,23 @@ impl<'a> List<'a> {
             list.matching.push(" AND false");
         }
         list.add(
-            " AND (run.pull_request_number = {pull_request} OR run.branch LIKE 'mergify/merge-queue/%' \
+            " AND (run.pull_request_number = {pull_request} OR run.branch LIKE ANY({by_title}) \
              AND run.pull_request_title ~ ('#' || {pull_request} || '\\M') \
-             OR (run.branch LIKE 'trunk-merge/%' OR run.branch LIKE 'bors/pr-%') \
-             AND run.branch ~ ('pr-' || {pull_request} || '\\M'))",
+             OR run.branch LIKE ANY({by_branch}) AND run.branch ~ ('pr-' || {pull_request} || '\\M'))",
             "pull_request",
             *pull_request,
         );
-        let of_kind = kind.map(|kind| match kind {
-            RunKind::Queue => " AND coalesce(run.branch LIKE ANY({queues}), false)",
-            RunKind::Branch => " AND NOT coalesce(run.branch LIKE ANY({queues}), false)",
-        });
         list.add(
-            of_kind.unwrap_or_default(),
+            match kind {
+                Some(RunKind::Queue) => " AND coalesce(run.branch LIKE ANY({queues}), false)",
+                Some(RunKind::Branch) => " AND NOT coalesce(run.branch LIKE ANY({queues}), false)",
+                None => "",
+            },
             "queues",
-            kind.map(|_| QUEUE_BRANCHES.as_slice()),
+            kind.map(|_| QUEUES.as_slice()),
         );
+        list.values.push(("by_title", BY_TITLE.as_slice().into()));
+        list.values.push(("by_branch", BY_BRANCH.as_slice().into()));
         list.matching.extend(trusted.map(|trusted| match trusted {
             true => " AND run.counts_in_verdicts",
             false => " AND NOT run.counts_in_verdicts",

@@ -6,7 +6,7 @@ use assay_answers::{
     failures::{
         Breakage, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
     },
-    stable_branch::StableBranchState,
+    stable_branch::{StableBranchState, authors},
 };
 use assay_domain::{
     cause::Knowledge,
@@ -29,7 +29,7 @@ use crate::{
     error::FrontError,
     links,
     pages::{
-        parts::{authors, owners_in_words, run_link, since_run},
+        parts::{owners_in_words, run_link, since_run},
         whose::{failure_row, gate_section},
     },
     view::View,
@@ -71,7 +71,7 @@ impl Causes {
         })?;
         let explained = explained.ok_or(Unanswerable::RunNotFound)?;
         let authors = match explained.on_stable {
-            true => authors(view, project, &branch)?,
+            true => authors(view.store, project, &branch, view.now)?,
             false => HashMap::new(),
         };
         Ok(Self(explained, stable, authors))

@@ -189,52 +189,40 @@ impl JudgedEdges {
         let flakes = Flakes::of(connection, project, history, &flaky)?;
         let (mut red, mut fail_now) = (BTreeSet::new(), BTreeSet::new());
         let mut states = BTreeMap::new();
-        for (suite, newest_first) in suites.iter().take(MOST_SUITES) {
-            let Some((newest, run)) = newest_first.first().and_then(|run| Some((run, run_id(run)?))) else {
+        let of_stable = suites
+            .iter()
+            .map(|(suite, runs)| ((None, Arc::clone(suite)), runs.clone()));
+        let of_release = history.release_branches().into_iter().flat_map(|branch| {
+            let suites = counted_runs(history, &branch, now).into_iter();
+            suites.map(move |(suite, runs)| ((Some(Arc::clone(&branch)), suite), runs))
+        });
+        for (line, newest_first) in of_stable.chain(of_release).take(MOST_SUITES) {
+            let Some((newest, run)) = newest_first.first().and_then(|run| Some((*run, run_id(run)?))) else {
                 continue;
             };
+            let on_stable = line.0.is_none();
             // A test that is flaky may have been broken, too.
             let is_red = |test| {
-                (judged.is_red)(test) || flaky.contains(&test) && !flakes.explain(test, newest.run.number)
+                let is_unexplained = || flaky.contains(&test) && !flakes.explain(test, newest.run.number);
+                (judged.is_red)(test) || on_stable && is_unexplained()
             };
             let red_tests = red_tests(connection, project, newest, &is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
-            let oldest_first: Vec<&RunObservations> = newest_first.iter().rev().copied().collect();
+            let oldest_first: Vec<&RunObservations> = newest_first.into_iter().rev().collect();
             let failing: BTreeSet<i32> = failing_since(&oldest_first).into_keys().map(int).collect();
-            let is_told = |test| edges.get(test) == Some(&ChatEvent::TestBroken);
+            // A release branch has no edges of tests.
+            let is_told = |test| !on_stable || edges.get(test) == Some(&ChatEvent::TestBroken);
             let still_fails = failed || !newest.ending.complete || failing.iter().any(is_told);
-            fail_now.extend(failing);
-            red.extend(red_tests);
-            states.insert(
-                (None, Arc::clone(suite)),
-                SuiteState {
-                    run,
-                    failed,
-                    still_fails,
-                },
-            );
-        }
-        for branch in history.release_branches() {
-            let of_branch = counted_runs(history, &branch, now);
-            for (suite, newest_first) in of_branch
-                .into_iter()
-                .take(MOST_SUITES.saturating_sub(states.len()))
-            {
-                let Some((newest, run)) = newest_first.first().and_then(|run| Some((*run, run_id(run)?)))
-                else {
-                    continue;
-                };
-                let is_red = !red_tests(connection, project, newest, judged.is_red)?.is_empty();
-                let failed = newest.ending.failed_outside_tests || is_red;
-                let oldest_first: Vec<&RunObservations> = newest_first.into_iter().rev().collect();
-                let still_fails = !newest.ending.complete || !failing_since(&oldest_first).is_empty();
-                let state = SuiteState {
-                    run,
-                    failed,
-                    still_fails: failed || still_fails,
-                };
-                states.insert((Some(Arc::clone(&branch)), suite), state);
+            if on_stable {
+                fail_now.extend(failing);
+                red.extend(red_tests);
             }
+            let state = SuiteState {
+                run,
+                failed,
+                still_fails,
+            };
+            states.insert(line, state);
         }
         let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
         candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
