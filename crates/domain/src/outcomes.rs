@@ -157,12 +157,6 @@ impl<'a> Cells<'a> {
         self.starts.get(index).copied()
     }
 
-    /// The start of the newest of these runs in which an attempt failed.
-    pub fn last_failed_at(&self, cells: &[(usize, Outcome)]) -> Option<Timestamp> {
-        let failed = cells.iter().rev().find(|(_, outcome)| *outcome > Outcome::Passed);
-        self.started_at(failed?.0)
-    }
-
     /// The names of the variants in which a test has a result.
     pub fn variants(&self, test: TestOrdinal) -> Vec<String> {
         let runs = self.history.runs.iter().filter(|run| run.present.contains(test));

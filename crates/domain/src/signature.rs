@@ -104,23 +104,6 @@ pub struct Signature {
     pub is_new: bool,
 }
 
-/// A signature whose first visible occurrence is in a period, in short.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSignature {
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// One line of at most 120 characters.
-    pub title: String,
-    /// Its kind.
-    pub category: Category,
-    /// The number of tests with occurrences.
-    pub tests: u64,
-    /// The number of runs with occurrences.
-    pub runs: u64,
-    /// The first occurrence.
-    pub first_seen: Timestamp,
-}
-
 /// A signature with its tests and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

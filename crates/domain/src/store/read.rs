@@ -21,11 +21,10 @@ use crate::{
     project::{Caller, Project, ProjectEntry},
     recording::{LeftOver, Recording, RunContext},
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, SomeTests, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
     signature::{
-        NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
-        TestSignature,
+        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_attempts::TestAttempts,
@@ -95,10 +94,6 @@ pub trait Store: ReadKeys {
 
     /// The newest uploads of the project's visible runs, the newest first, at most `limit`.
     fn project_uploads(&self, project: &Project, limit: u32) -> Result<Vec<ProjectUpload>, StoreError>;
-
-    /// The runs of the list, the longest first and unknown durations last. One page of them is returned, whatever the
-    /// position.
-    fn longest_runs(&self, project: &Project, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
 
     /// The run with this id. The id of any of its shards also identifies it.
     ///
@@ -182,9 +177,6 @@ pub trait Store: ReadKeys {
 
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
-
-    /// The signatures whose first visible occurrence is in a period, the newest first, at most ten.
-    fn new_signatures(&self, project: &Project, period: &Period) -> Result<Vec<NewSignature>, StoreError>;
 
     /// The daily occurrences of these signatures in a period, in the same order, on all branches or on one. An unknown
     /// fingerprint has no occurrences.

@@ -140,6 +140,7 @@ impl Card<'_> {
             verdicts,
             runs,
         } = self;
+        let counts = verdicts.counts();
         let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
         html! {
             section.panel {
@@ -147,7 +148,7 @@ impl Card<'_> {
                 p { b { (verdicts.stable.sentence(&verdicts.history)) } }
                 p.facts {
                     @for (status, word) in COUNTED {
-                        span { (counted(entry.id, verdicts.count(status), status, word)) }
+                        span { (counted(entry.id, counts.of(status), status, word)) }
                     }
                 }
                 p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
