@@ -1,9 +1,9 @@
 //! The flaky list: the engine's live verdicts over its fixed window.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use assay_domain::{
-    observation::{History, RunFacts},
+    observation::{History, RunFacts, RunObservations},
     owners::Owners,
     page::{Page, PerPage},
     project::{Project, ProjectTag},
@@ -39,23 +39,11 @@ pub fn flaky_list(
         let history = snapshot.observations(from, now)?;
         // A verdict depends on the runs of the window that are settled, so requests over the same ones share it.
         let key = SharedKey::of_verdicts("flaky list", &history, now);
-        let judged = shared(snapshot, key, (from, now), |_| {
+        let suspects = shared(snapshot, key, (from, now), |_| {
             let suspects = judge(&history);
-            let first_failures = first_failures(&history, &suspects);
-            let bytes: usize = suspects.verdicts.iter().map(Verdict::bytes).sum();
-            let bytes = bytes + first_failures.len() * size_of::<(TestOrdinal, Timestamp)>();
-            Ok((
-                JudgedWindow {
-                    suspects,
-                    first_failures,
-                },
-                bytes,
-            ))
+            let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
+            Ok((suspects, bytes))
         })?;
-        let JudgedWindow {
-            suspects,
-            first_failures,
-        } = &*judged;
         let stable = StableBranchState::in_snapshot(snapshot, &history, (from, now))?;
         let owners = owners(snapshot, now)?;
         let ordinals: Vec<TestOrdinal> = suspects.verdicts.iter().map(|verdict| verdict.test).collect();
@@ -71,7 +59,6 @@ pub fn flaky_list(
             false => HashMap::new(),
         };
         for ((_, verdict), entry) in on_page.iter().zip(&mut tests) {
-            entry.first_failed_at = first_failures.get(&verdict.test).copied();
             entry.evidence = evidence.remove(&verdict.test);
         }
         Ok(FlakyList {
@@ -85,22 +72,6 @@ pub fn flaky_list(
             gathering_data_count: suspects.gathering,
         })
     })
-}
-
-/// The verdicts of a window, which requests share.
-struct JudgedWindow {
-    suspects: Suspects,
-    /// Of the suspects.
-    first_failures: HashMap<TestOrdinal, Timestamp>,
-}
-
-/// The first failure of each suspect.
-fn first_failures(history: &History, suspects: &Suspects) -> HashMap<TestOrdinal, Timestamp> {
-    let mut first = history.first_failures();
-    let tests: HashSet<TestOrdinal> = suspects.verdicts.iter().map(|verdict| verdict.test).collect();
-    first.retain(|test, _| tests.contains(test));
-    first.shrink_to_fit();
-    first
 }
 
 /// Flaky and broken tests of the window, judged at the time of the request.
@@ -158,7 +129,7 @@ impl FlakyQuery {
     }
 }
 
-/// The entries of these verdicts, in their order, without the first failure and the evidence.
+/// The entries of these verdicts, in their order, without evidence.
 pub(crate) fn verdict_entries(
     snapshot: &mut dyn Snapshot,
     (history, stable, owners): (&History, &StableBranchState, &Owners),
@@ -171,10 +142,20 @@ pub(crate) fn verdict_entries(
     let mut owners = owners.lookup();
     let entry = |(((test, verdict), last), former_names): ((&NamedVerdict<'_>, _), _)| {
         let since = stable.failing_since(history, verdict.test);
+        let failed_in = |run: &&RunObservations| run.failure(verdict.test).is_some();
+        let failed_runs = history.runs.iter().filter(failed_in);
+        let first_failed_at = failed_runs.map(|observed| observed.run.started_at).min();
         VerdictEntry {
             ownership: owners.of(test.file_path).clone(),
             former_names,
-            ..VerdictEntry::new(test.owned(), (*verdict).clone(), since, None, last, None)
+            ..VerdictEntry::new(
+                test.owned(),
+                (*verdict).clone(),
+                since,
+                first_failed_at,
+                last,
+                None,
+            )
         }
     };
     Ok(tests.iter().zip(last_runs).zip(former_names).map(entry).collect())

@@ -10,8 +10,8 @@ use std::{
 
 use assay_domain::{
     folding::fold,
-    observation::{Bitmap, History},
-    outcomes::{self, Cells, Outcome},
+    observation::{Bitmap, History, RunObservations},
+    outcomes::{self, Outcome},
     owners::OwnerFilter,
     page::{Page, PerPage},
     project::{Project, ProjectTag},
@@ -36,9 +36,6 @@ use crate::{
     owners::{Owners, owners},
     stable_branch::{BranchState, StableBranchState},
 };
-
-/// The verdicts in the order of the list.
-pub const STATUSES: [VerdictStatus; 5] = VerdictStatus::LISTED;
 
 /// Most owners of an answer.
 pub(crate) const OWNERS: usize = 100;
@@ -267,7 +264,11 @@ pub(crate) fn compare(
     (left_name, left): &NamedVerdict<'_>,
     (right_name, right): &NamedVerdict<'_>,
 ) -> Ordering {
-    let rank = |verdict: &Verdict| STATUSES.iter().position(|status| *status == verdict.status);
+    let rank = |verdict: &Verdict| {
+        VerdictStatus::LISTED
+            .iter()
+            .position(|status| *status == verdict.status)
+    };
     let (left_figures, right_figures) = (&left.figures, &right.figures);
     let by_figure = match sort {
         TestSort::TimeLost => right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms),
@@ -474,19 +475,18 @@ impl TestListEntry {
         let history = &judged.history;
         let durations = usual_durations(snapshot, history, now)?;
         let verdicts = verdict_entries(snapshot, (history, &judged.stable, &judged.owners), tests)?;
-        let cells = Cells::of(history);
+        let indexes = outcomes::run_indexes(history);
+        let starts = outcomes::run_starts(history, &indexes);
+        let start = |(index, _): &(usize, Outcome)| starts.get(*index).copied();
+        let stable = history.stable();
+        let is_stable = |run: &RunObservations| stable.is(run.run.branch.as_deref());
         let entry = |((_, Verdict { test, figures, .. }), verdict): (&NamedVerdict<'_>, _)| {
-            let results = cells.worst(*test, |_| true);
-            let stable = history.stable();
-            let on_stable = cells.worst(*test, |run| stable.is(run.run.branch.as_deref()));
+            let results = outcomes::worst(history, &indexes, *test, |_| true);
+            let on_stable = outcomes::worst(history, &indexes, *test, is_stable);
             let failed = |(_, outcome): &&(usize, Outcome)| *outcome > Outcome::Passed;
-            let start = |cell: Option<&(usize, Outcome)>| cells.started_at(cell?.0);
             let (p50_ms, p95_ms) = durations.get(test).copied().unzip();
             Self {
-                verdict: VerdictEntry {
-                    first_failed_at: start(results.iter().find(failed)),
-                    ..verdict
-                },
+                verdict,
                 runs: OutcomeCounts::of(&results),
                 failure_rate_interval: figures
                     .failure_rate
@@ -495,9 +495,9 @@ impl TestListEntry {
                 p95_ms,
                 newest_results: Results::newest(&results, outcomes::NEWEST),
                 stable_results: Results::newest(&on_stable, STABLE_RESULTS),
-                variants: cells.variants(*test),
-                first_seen_at: start(results.first()),
-                last_failed_at: start(results.iter().rev().find(failed)),
+                variants: outcomes::variants(history, *test),
+                first_seen_at: results.first().and_then(start),
+                last_failed_at: results.iter().rev().find(failed).and_then(start),
             }
         };
         Ok(tests.iter().zip(verdicts).map(entry).collect())

@@ -117,55 +117,21 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     })
 }
 
-/// The runs of a history in the order of their starts, for the outcomes of several tests.
-pub struct Cells<'a> {
-    history: &'a History,
-    indexes: Vec<usize>,
-    /// By index.
-    starts: Vec<Timestamp>,
+/// The start of each run by its index, from [`run_indexes`].
+pub fn run_starts(history: &History, indexes: &[usize]) -> Vec<Timestamp> {
+    let starts = history.runs.iter().map(|observed| observed.run.started_at);
+    let by_index: BTreeMap<usize, Timestamp> = indexes.iter().copied().zip(starts).collect();
+    by_index.into_values().collect()
 }
 
-impl<'a> Cells<'a> {
-    /// Those of a history.
-    pub fn of(history: &'a History) -> Self {
-        let indexes = run_indexes(history);
-        let mut starts: Vec<_> = indexes
-            .iter()
-            .zip(&history.runs)
-            .map(|(index, observed)| (*index, observed.run.started_at))
-            .collect();
-        starts.sort_unstable();
-        starts.dedup_by_key(|(index, _)| *index);
-        Self {
-            history,
-            indexes,
-            starts: starts.into_iter().map(|(_, start)| start).collect(),
-        }
-    }
-
-    /// The worst outcome of a test in each of the selected runs over all variants: the index of the run, and the outcome.
-    pub fn worst(
-        &self,
-        test: TestOrdinal,
-        is_selected: impl Fn(&RunObservations) -> bool,
-    ) -> Vec<(usize, Outcome)> {
-        worst(self.history, &self.indexes, test, is_selected)
-    }
-
-    /// The start of the run with this index.
-    pub fn started_at(&self, index: usize) -> Option<Timestamp> {
-        self.starts.get(index).copied()
-    }
-
-    /// The names of the variants in which a test has a result.
-    pub fn variants(&self, test: TestOrdinal) -> Vec<String> {
-        let runs = self.history.runs.iter().filter(|run| run.present.contains(test));
-        let names: BTreeSet<&str> = runs.map(|run| variant_name(&run.run.variant)).collect();
-        names.into_iter().map(str::to_owned).collect()
-    }
+/// The names of the variants in which a test has a result.
+pub fn variants(history: &History, test: TestOrdinal) -> Vec<String> {
+    let runs = history.runs.iter().filter(|run| run.present.contains(test));
+    let names: BTreeSet<&str> = runs.map(|run| variant_name(&run.run.variant)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
-/// The worst outcome in each of the selected runs over all variants.
+/// The worst outcome of a test in each of the selected runs over all variants, with the index of the run, oldest first.
 pub fn worst(
     history: &History,
     indexes: &[usize],

@@ -188,15 +188,6 @@ pub struct TestSignature {
     pub last_run: Timestamp,
 }
 
-/// The occurrences of an error signature, day by day.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignatureDays {
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// Occurrences on each day in UTC, the newest first. The period begins in the course of the last of these days.
-    pub days: Vec<u64>,
-}
-
 /// Filters, order and page of the signature list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureQuery {

@@ -31,9 +31,7 @@ use assay_domain::{
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
-    signature::{
-        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
-    },
+    signature::{SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature},
     store::{
         ComputeShared, Connections, FinalResult, ProjectFigures, ReadKeys, RecognisedReport, ResultKey,
         SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
@@ -280,18 +278,6 @@ impl Store for Database {
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
         self.in_snapshot("reading signatures", |connection| {
             signature_list::shared_page(connection, &self.shared_values, project, query)
-        })
-    }
-
-    fn signature_days(
-        &self,
-        project: &Project,
-        fingerprints: &[&str],
-        period: &Period,
-        branch: Option<&str>,
-    ) -> Result<Vec<SignatureDays>, StoreError> {
-        self.in_snapshot("reading occurrences day by day", |connection| {
-            signature_counts::by_day(connection, project, fingerprints, period, branch)
         })
     }
 

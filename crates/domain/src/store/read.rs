@@ -23,15 +23,13 @@ use crate::{
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
-    signature::{
-        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
-    },
+    signature::{SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
     timing::Timings,
-    verdict::{TestVerdict, VerdictStatus},
+    verdict::TestVerdict,
 };
 
 /// The rows that the check of a request with a read key needs.
@@ -177,16 +175,6 @@ pub trait Store: ReadKeys {
 
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
-
-    /// The daily occurrences of these signatures in a period, in the same order, on all branches or on one. An unknown
-    /// fingerprint has no occurrences.
-    fn signature_days(
-        &self,
-        project: &Project,
-        fingerprints: &[&str],
-        period: &Period,
-        branch: Option<&str>,
-    ) -> Result<Vec<SignatureDays>, StoreError>;
 
     /// The most frequent signatures of a test in a period, at most 20.
     fn test_signatures(
@@ -418,21 +406,28 @@ pub struct RecognisedOutcome {
     pub own: TestOutcome,
 }
 
-/// The figures of a project's last judgement, over the engine's window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProjectFigures {
-    /// The project.
-    pub id: ProjectId,
-    /// Its name.
-    pub name: String,
-    /// The tests by verdict.
-    pub tests: [(VerdictStatus, i64); 5],
+/// The figures of a judgement, over the engine's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JudgedFigures {
+    /// The tests by verdict, in the order of [`VerdictStatus::LISTED`].
+    pub tests: [i64; 5],
     /// The runs.
     pub runs: i64,
     /// Those of them that failed.
     pub failed_runs: i64,
     /// Milliseconds of failed attempts of the flaky tests.
     pub flaky_lost_ms: i64,
+}
+
+/// The figures of a project's last judgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFigures {
+    /// The project.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The figures.
+    pub judged: JudgedFigures,
     /// Whether the flake budget is exceeded; false without one.
     pub is_budget_exceeded: bool,
 }

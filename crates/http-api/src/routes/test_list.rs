@@ -5,9 +5,6 @@ use assay_domain::{owners::OwnerFilter, verdict::TestSort};
 
 use crate::{answer::Answer, call::Call, csv, error::ApiError, route::route};
 
-/// Longest name of a variant, as imports cut it.
-const VARIANT_CHARS: usize = 500;
-
 route! {
     /// List the tests of the last 14 days
     ///
@@ -41,10 +38,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         search: parameters.text("search")?,
         file: parameters.text("file")?,
         branch: parameters.text("branch")?,
-        variant: parameters.parse("variant", "must be 1 to 500 characters long", |variant| {
-            let is_length_valid = (1..=VARIANT_CHARS).contains(&variant.chars().count());
-            is_length_valid.then(|| variant.to_owned())
-        })?,
+        variant: parameters.variant()?,
         error: parameters.text("error")?,
         is_red: parameters.flag("red")?,
         is_new: parameters.flag("new")?,

@@ -126,7 +126,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .map(|group| format!("/tests?{}", group.parameters()))
         .to_vec();
     api.extend([
-        "/runs?days=30&perPage=50".to_owned(),
+        "/runs?days=30&trusted=true&perPage=50".to_owned(),
         "/errors?days=7&sort=firstSeen".to_owned(),
     ]);
     Ok(Answer::of_project(Tab::Overview, "", &api, body, project))

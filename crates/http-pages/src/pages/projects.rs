@@ -52,6 +52,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let matching: Vec<&ProjectEntry> = projects.iter().filter(is_wanted).collect();
     let (cards, others) = detailed(view, &matching)?;
+    let mut api = vec!["/projects".to_owned()];
+    for card in &cards {
+        let of_card = ["/tests", "/runs?days=30&trusted=true&perPage=25"];
+        api.extend(of_card.map(|path| format!("/projects/{}{path}", card.entry.id)));
+    }
     let body = html! {
         h1 { "Projects" }
         @if projects.is_empty() && view.caller.only.is_some() {
@@ -84,7 +89,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         project: None,
         tab: Tab::None,
         body,
-        api: vec!["/projects".to_owned()],
+        api,
     })))
 }
 

@@ -77,12 +77,6 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     let period = view.period()?;
     let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.query.word("status")?);
     let kind: Option<RunKind> = view.query.word("kind")?;
-    let sha = view
-        .query
-        .parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
-            let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-            is_sha.then(|| sha.to_ascii_lowercase())
-        })?;
     let trusted: Option<bool> = view
         .query
         .parse("trusted", "must be true or false", |word| word.parse().ok())?;
@@ -99,7 +93,7 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     Ok(RunQuery {
         period,
         branch,
-        sha,
+        sha: view.query.sha()?,
         pull_request: None,
         kind,
         trusted,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_answers::test_list::{self, OwnerCounts, STATUSES, TestFilters, TestList, TestQuery};
+use assay_answers::test_list::{self, OwnerCounts, TestFilters, TestList, TestQuery};
 use assay_domain::{
     observation::History,
     owners::OwnerFilter,
@@ -46,35 +46,48 @@ fn filters_of(view: &View<'_>) -> Result<TestFilters, FrontError> {
         search: view.text("search")?,
         file: view.text("file")?,
         branch: view.text("branch")?,
-        variant: view
-            .query
-            .parse("variant", "must be 1 to 500 characters long", |variant| {
-                (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
-            })?,
+        variant: view.query.text("variant", VARIANT_CHARS)?,
         error: view.text("error")?,
-        is_red: view
-            .query
-            .parse("red", "must be 1", |red| (red == "1").then_some(()))?
-            .is_some(),
-        is_new: view
-            .query
-            .parse("new", "must be 1", |new| (new == "1").then_some(()))?
-            .is_some(),
+        is_red: is_chosen(view, "red", &["true", "1"])?,
+        is_new: is_chosen(view, "new", &["true", "1"])?,
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
     })
 }
 
-/// The filters as parameters of an address of the page.
-fn parameters(filters: &TestFilters) -> [(&'static str, Option<&str>); 8] {
+/// Whether a parameter has one of these words.
+fn is_chosen(view: &View<'_>, name: &'static str, words: &[&str]) -> Result<bool, FrontError> {
+    let rule = format!("must be {}", words.first().unwrap_or(&"absent"));
+    let chosen = view
+        .query
+        .parse(name, &rule, |word| words.contains(&word).then_some(()));
+    Ok(chosen?.is_some())
+}
+
+/// The order of the list, unless it is the default.
+fn chosen_sort(query: &TestQuery) -> Option<&'static str> {
+    (query.sort != TestSort::Verdict).then(|| query.sort.as_str())
+}
+
+/// The parameters of an address of the page, and of its route.
+fn parameters<'a>(
+    query: &'a TestQuery,
+    status: Option<&'a str>,
+    page: Option<&'a str>,
+) -> [(&'static str, Option<&'a str>); 12] {
+    let filters = &query.filters;
     [
+        ("status", status),
+        ("sort", chosen_sort(query)),
         ("search", filters.search.as_deref()),
         ("file", filters.file.as_deref()),
         ("branch", filters.branch.as_deref()),
         ("variant", filters.variant.as_deref()),
         ("error", filters.error.as_deref()),
-        ("red", filters.is_red.then_some("1")),
-        ("new", filters.is_new.then_some("1")),
+        ("red", filters.is_red.then_some("true")),
+        ("new", filters.is_new.then_some("true")),
         ("owner", filters.owner.as_ref().map(OwnerFilter::as_str)),
+        ("group", query.by_owner.then_some("owner")),
+        ("page", page),
     ]
 }
 
@@ -82,17 +95,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let status: Option<VerdictStatus> = view.query.word("status")?;
     let sort: Option<TestSort> = view.query.word("sort")?;
-    let filters = filters_of(view)?;
-    let is_grouped = view
-        .query
-        .parse("group", "must be owner", |group| (group == "owner").then_some(()))?
-        .is_some();
     let query = TestQuery {
-        filters,
+        filters: filters_of(view)?,
         status,
         sort: sort.unwrap_or(TestSort::Verdict),
-        by_owner: is_grouped,
-        page: view.page()?,
+        by_owner: is_chosen(view, "group", &["owner"])?,
+        page: view.query.page()?,
         per_page: PerPage::Fifty,
     };
     let (judged, list) = in_snapshot(view.store, &project, |snapshot| {
@@ -100,16 +108,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         let list = TestList::in_snapshot(snapshot, &project, &judged, &query, view.now)?;
         Ok((judged, list))
     })?;
-    let TestQuery { filters, sort, .. } = &query;
+    let (filters, sorted) = (&query.filters, chosen_sort(&query));
     let history = &judged.history;
     let path = links::project(project.id, "/tests");
-    let sorted = Some(sort.as_str()).filter(|_| *sort != TestSort::Verdict);
     let address = |status: Option<&str>, page: Option<&str>| {
-        let mut parameters = vec![("status", status), ("sort", sorted)];
-        parameters.extend(self::parameters(filters));
-        parameters.push(("group", is_grouped.then_some("owner")));
-        parameters.push(("page", page));
-        links::with_query(&path, &parameters)
+        links::with_query(&path, &parameters(&query, status, page))
     };
     let chosen = status.map(VerdictStatus::as_str);
     let runs = history.runs.iter();
@@ -125,12 +128,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (branch_field("Fails on", "any branch", filters.branch.as_deref(), branches.into_iter()))
             (variants(history, filters.variant.as_deref()))
             label { span { "Sort by" } select name="sort" { @for (word, label) in SORTS { (choice(if word == TestSort::Verdict { "" } else { word.as_str() }, Some(sorted.unwrap_or_default()), label)) } } }
-            label.check { input name="red" type="checkbox" value="1" checked[filters.is_red]; span { "fail on the stable branch" } }
+            label.check { input name="red" type="checkbox" value="true" checked[filters.is_red]; span { "fail on the stable branch" } }
             @if !judged.owners.is_empty() {
                 label { span { "Owner" } input name="owner" value=[filters.owner.as_ref().map(OwnerFilter::as_str)] maxlength="200" placeholder="any" autocomplete="off"; }
-                label.check { input name="group" type="checkbox" value="owner" checked[is_grouped]; span { "by owner" } }
+                label.check { input name="group" type="checkbox" value="owner" checked[query.by_owner]; span { "by owner" } }
             }
-            label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
+            label.check { input name="new" type="checkbox" value="true" checked[filters.is_new]; span { "new this week" } }
             button type="submit" { "Apply" }
         }
         div #results {
@@ -142,7 +145,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             nav.controls aria-label="Verdict" {
                 div.chips {
                     a href=(address(None, None)) aria-current=[status.is_none().then_some("true")] { "All " span { (words::grouped(list.counts.total)) } }
-                    @for each in STATUSES {
+                    @for each in VerdictStatus::LISTED {
                         @let tests = list.counts.of(each);
                         @if tests > 0 || status == Some(each) {
                             a href=(address(Some(each.as_str()), None)) aria-current=[(status == Some(each)).then_some("true")] { (figures::status(each)) " " span { (words::grouped(tests)) } }
@@ -155,7 +158,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 @if judged.counts().total == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds a run." } }
                 @else { p.empty {
                     "No test matches."
-                    @if self::parameters(filters).iter().any(|(_, value)| value.is_some()) { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
+                    @if *filters != TestFilters::default() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
                 (rows::rows(project.id, &list, view.now))
@@ -165,26 +168,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (strip::legend(strip::RUN_OUTCOMES))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::NEW, &reading::FIGURES]))
     };
-    let mut api = vec![("status", chosen), ("sort", sorted)];
-    api.extend(self::parameters(filters).map(|(name, value)| {
-        (
-            name,
-            value.map(|value| {
-                if ["red", "new"].contains(&name) {
-                    "true"
-                } else {
-                    value
-                }
-            }),
-        )
-    }));
     let number = list.page.page.to_string();
-    api.extend([
-        ("group", is_grouped.then_some("owner")),
-        ("page", Some(&*number).filter(|_| list.page.page > 1)),
-        ("perPage", Some("50")),
-    ]);
-    let api = links::with_query("/tests", &api);
+    let place = Some(number.as_str()).filter(|_| list.page.page > 1);
+    let per_page = [("perPage", Some("50"))];
+    let api = links::with_query(
+        "/tests",
+        &[&parameters(&query, chosen, place)[..], &per_page].concat(),
+    );
     Ok(Answer::of_project(Tab::Tests, "Tests", &[api], body, project))
 }
 
