@@ -10,7 +10,7 @@ use std::{
 
 use assay_domain::{
     folding::fold,
-    observation::{Bitmap, History, RunObservations},
+    observation::{Bitmap, History},
     outcomes::{self, Outcome},
     owners::OwnerFilter,
     page::{Page, PerPage},
@@ -476,13 +476,15 @@ impl TestListEntry {
         let durations = usual_durations(snapshot, history, now)?;
         let verdicts = verdict_entries(snapshot, (history, &judged.stable, &judged.owners), tests)?;
         let indexes = outcomes::run_indexes(history);
-        let starts = outcomes::run_starts(history, &indexes);
-        let start = |(index, _): &(usize, Outcome)| starts.get(*index).copied();
-        let stable = history.stable();
-        let is_stable = |run: &RunObservations| stable.is(run.run.branch.as_deref());
+        let (runs, stable) = (outcomes::indexed_runs(history, &indexes), history.stable());
+        let start = |(index, _): &(usize, Outcome)| runs.get(*index).map(|run| run.started_at);
+        let is_stable = |(index, _): &(usize, Outcome)| {
+            let run = runs.get(*index);
+            run.is_some_and(|run| stable.is(run.branch.as_deref()))
+        };
         let entry = |((_, Verdict { test, figures, .. }), verdict): (&NamedVerdict<'_>, _)| {
-            let results = outcomes::worst(history, &indexes, *test, |_| true);
-            let on_stable = outcomes::worst(history, &indexes, *test, is_stable);
+            let results = outcomes::worst(history, &indexes, *test);
+            let on_stable: Vec<_> = results.iter().copied().filter(is_stable).collect();
             let failed = |(_, outcome): &&(usize, Outcome)| *outcome > Outcome::Passed;
             let (p50_ms, p95_ms) = durations.get(test).copied().unzip();
             Self {

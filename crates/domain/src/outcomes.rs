@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    observation::{Bitmap, History, RunObservations},
+    observation::{Bitmap, History, RunFacts, RunObservations},
     test::TestOrdinal,
     timestamp::Timestamp,
 };
@@ -117,10 +117,10 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     })
 }
 
-/// The start of each run by its index, from [`run_indexes`].
-pub fn run_starts(history: &History, indexes: &[usize]) -> Vec<Timestamp> {
-    let starts = history.runs.iter().map(|observed| observed.run.started_at);
-    let by_index: BTreeMap<usize, Timestamp> = indexes.iter().copied().zip(starts).collect();
+/// The runs by their indexes, from [`run_indexes`].
+pub fn indexed_runs<'h>(history: &'h History, indexes: &[usize]) -> Vec<&'h RunFacts> {
+    let runs = history.runs.iter().map(|observed| &observed.run);
+    let by_index: BTreeMap<usize, &RunFacts> = indexes.iter().copied().zip(runs).collect();
     by_index.into_values().collect()
 }
 
@@ -131,16 +131,10 @@ pub fn variants(history: &History, test: TestOrdinal) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The worst outcome of a test in each of the selected runs over all variants, with the index of the run, oldest first.
-pub fn worst(
-    history: &History,
-    indexes: &[usize],
-    test: TestOrdinal,
-    is_selected: impl Fn(&RunObservations) -> bool,
-) -> Vec<(usize, Outcome)> {
+/// The worst outcome of a test in each run over all variants, with the index of the run, oldest first.
+pub fn worst(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
     let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
-    let runs = history.runs.iter().zip(indexes);
-    for (run, index) in runs.filter(|(run, _)| is_selected(run)) {
+    for (run, index) in history.runs.iter().zip(indexes) {
         if let Some(outcome) = outcome(run, test) {
             let worst = cells.entry(*index).or_insert(outcome);
             *worst = outcome.max(*worst);
@@ -229,7 +223,7 @@ pub fn strips(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{Failure, RunFacts};
+    use crate::observation::Failure;
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 

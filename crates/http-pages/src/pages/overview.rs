@@ -16,7 +16,7 @@ use assay_domain::{
 };
 use assay_markup::{
     chart::{self, RunBar},
-    reading, strip, tile, tile_link, words,
+    figures, reading, strip, tile, tile_link, words,
 };
 use maud::{Markup, html};
 
@@ -41,7 +41,6 @@ const RELEASES: usize = 10;
 struct Group {
     status: VerdictStatus,
     /// The words below their number.
-    label: &'static str,
     hint: &'static str,
     /// The heading of those that lost most time.
     heading: &'static str,
@@ -50,19 +49,16 @@ struct Group {
 const GROUPS: [Group; 3] = [
     Group {
         status: VerdictStatus::Broken,
-        label: "broken",
         hint: "their code fails, run after run",
         heading: "Broken",
     },
     Group {
         status: VerdictStatus::Failing,
-        label: "failing now",
         hint: "the newest runs failed, the cause is open",
         heading: "Failing now",
     },
     Group {
         status: VerdictStatus::Flaky,
-        label: "flaky",
         hint: "fail although the code is good",
         heading: "Flaky, by time lost",
     },
@@ -177,12 +173,13 @@ impl Group {
     /// The number of these tests, with a link to their list if there are any.
     fn tile(&self, project: ProjectId, tests: usize) -> Markup {
         let (class, figure) = (self.status.as_str(), words::grouped(tests));
+        let label = figures::status(self.status).to_lowercase();
         match tests {
-            0 => tile(class, &figure, self.label, self.hint),
+            0 => tile(class, &figure, &label, self.hint),
             _ => tile_link(
                 class,
                 &figure,
-                self.label,
+                &label,
                 self.hint,
                 &links::tests_with(project, self.status),
             ),

@@ -139,9 +139,12 @@ impl Database {
         let rows = self.on_standby("exporting tests", |connection| {
             exported_tests(connection, project, from, limit)
         })?;
-        let next = rows.last().and_then(|last| match last.first()? {
-            ExportValue::Int(number) => number.checked_add(1),
-            _ => None,
+        let last = rows.last().and_then(|last| last.first());
+        let next = last.and_then(|number| {
+            let ExportValue::Int(number) = number else {
+                return None;
+            };
+            number.checked_add(1)
         });
         Ok((rows, next))
     }

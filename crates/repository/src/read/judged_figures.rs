@@ -36,17 +36,11 @@ pub(crate) fn budget_state(
     was_exceeded: bool,
     health: Option<&[i64]>,
 ) -> Option<FlakeBudgetState> {
+    let judged = health.and_then(of_stored);
     flake_budget(numbers).map(|budget| FlakeBudgetState {
         budget,
-        is_exceeded: budget.is_exceeded(was_exceeded, flaky(health)),
+        is_exceeded: budget.is_exceeded(was_exceeded, judged.map_or(0, |judged| flaky_tests(&judged))),
     })
-}
-
-/// The number of flaky tests in stored figures.
-fn flaky(stored: Option<&[i64]>) -> i32 {
-    stored
-        .and_then(of_stored)
-        .map_or(0, |judged| flaky_tests(&judged))
 }
 
 /// The number of flaky tests.
