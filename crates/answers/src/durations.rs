@@ -14,7 +14,7 @@ use assay_flakiness::durations::{ChangePoint, Durations, change_points};
 use serde::Serialize;
 
 use self::suite::Suite;
-pub use self::suite::{COMPARED, SuiteChange, SuiteDurations};
+pub use self::suite::{SuiteChange, SuiteDurations};
 use crate::{
     numbers::{count, rounded},
     stable_branch::since,

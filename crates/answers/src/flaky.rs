@@ -1,14 +1,10 @@
 //! The flaky list: the engine's live verdicts over its fixed window.
 
-use std::{
-    cmp::Ordering,
-    collections::{HashMap, HashSet},
-};
+use std::collections::HashMap;
 
 use assay_domain::{
-    folding::fold,
-    observation::{History, RunFacts},
-    owners::{OwnerFilter, Owners},
+    observation::{History, RunFacts, RunObservations},
+    owners::Owners,
     page::{Page, PerPage},
     project::{Project, ProjectTag},
     store::{ResultKey, SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
@@ -25,6 +21,7 @@ use crate::{
     numbers::count,
     owners::owners,
     stable_branch::{BranchState, StableBranchState},
+    test_list::{NamedVerdict, TestFilters, compare},
 };
 
 /// The flaky and broken tests of the last 14 days as of one state of the project. A simultaneous import or deletion
@@ -42,85 +39,39 @@ pub fn flaky_list(
         let history = snapshot.observations(from, now)?;
         // A verdict depends on the runs of the window that are settled, so requests over the same ones share it.
         let key = SharedKey::of_verdicts("flaky list", &history, now);
-        let judged = shared(snapshot, key, (from, now), |_| {
+        let suspects = shared(snapshot, key, (from, now), |_| {
             let suspects = judge(&history);
-            let first_failures = first_failures(&history, &suspects);
-            let bytes: usize = suspects.verdicts.iter().map(Verdict::bytes).sum();
-            let bytes = bytes + first_failures.len() * size_of::<(TestOrdinal, Timestamp)>();
-            Ok((
-                JudgedWindow {
-                    suspects,
-                    first_failures,
-                },
-                bytes,
-            ))
+            let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
+            Ok((suspects, bytes))
         })?;
-        let JudgedWindow {
-            suspects,
-            first_failures,
-        } = &*judged;
         let stable = StableBranchState::in_snapshot(snapshot, &history, (from, now))?;
         let owners = owners(snapshot, now)?;
-        let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?, &owners);
+        let ordinals: Vec<TestOrdinal> = suspects.verdicts.iter().map(|verdict| verdict.test).collect();
+        let names = snapshot.test_names(&ordinals)?;
+        check_length("test name", names.len(), ordinals.len())?;
+        let named = names.iter().map(TestName::borrowed).zip(&suspects.verdicts);
+        let ranked = query.rank(named.collect(), &owners);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
         let on_page: Vec<NamedVerdict<'_>> = page.part(ranked).collect();
-        let last_runs = last_runs(snapshot, &history, on_page.iter().map(|(_, verdict)| *verdict))?;
-        let mut evidence = if query.explain {
-            evidence(engine, &history, now, &on_page)
-        } else {
-            HashMap::new()
+        let mut tests = verdict_entries(snapshot, (&history, &stable, &owners), &on_page)?;
+        let mut evidence = match query.explain {
+            true => evidence(engine, &history, now, &on_page),
+            false => HashMap::new(),
         };
-        let on_page_tests: Vec<TestOrdinal> = on_page.iter().map(|(_, verdict)| verdict.test).collect();
-        let former_names = snapshot.former_names(&on_page_tests)?;
-        check_length("former names", former_names.len(), on_page.len())?;
-        let mut owners = owners.lookup();
-        let entry = |((test, verdict), last, former_names): (NamedVerdict<'_>, _, _)| {
-            let evidence = evidence.remove(&verdict.test);
-            let failing_since = stable.failing_since(&history, verdict.test);
-            let first_failed_at = first_failures.get(&verdict.test).copied();
-            let ownership = owners.of(test.file_path.as_deref()).clone();
-            VerdictEntry {
-                ownership,
-                former_names,
-                ..VerdictEntry::new(
-                    test,
-                    verdict.clone(),
-                    failing_since,
-                    first_failed_at,
-                    last,
-                    evidence,
-                )
-            }
-        };
-        let entries = on_page.into_iter().zip(last_runs).zip(former_names);
-        let entries = entries.map(|((named, last), former)| (named, last, former));
+        for ((_, verdict), entry) in on_page.iter().zip(&mut tests) {
+            entry.evidence = evidence.remove(&verdict.test);
+        }
         Ok(FlakyList {
             project: project.tag(),
             window_days: ENGINE_WINDOW_DAYS,
             stable: stable.state(&history),
             sort: query.sort,
             page,
-            tests: entries.map(entry).collect(),
+            tests,
             failing_count: suspects.failing,
             gathering_data_count: suspects.gathering,
         })
     })
-}
-
-/// The verdicts of a window, which requests share.
-struct JudgedWindow {
-    suspects: Suspects,
-    /// Of the suspects.
-    first_failures: HashMap<TestOrdinal, Timestamp>,
-}
-
-/// The first failure of each suspect.
-fn first_failures(history: &History, suspects: &Suspects) -> HashMap<TestOrdinal, Timestamp> {
-    let mut first = history.first_failures();
-    let tests: HashSet<TestOrdinal> = suspects.verdicts.iter().map(|verdict| verdict.test).collect();
-    first.retain(|test, _| tests.contains(test));
-    first.shrink_to_fit();
-    first
 }
 
 /// Flaky and broken tests of the window, judged at the time of the request.
@@ -153,10 +104,8 @@ pub struct FlakyQuery {
     pub status: Option<VerdictStatus>,
     /// The order of the list.
     pub sort: FlakySort,
-    /// Only tests whose name or file contains this, ignoring case.
-    pub search: Option<String>,
-    /// Only tests with this owner.
-    pub owner: Option<OwnerFilter>,
+    /// The filters beside the verdict: text and owner.
+    pub filters: TestFilters,
     /// The requested page, from 1.
     pub page: u64,
     /// Tests per page.
@@ -165,57 +114,51 @@ pub struct FlakyQuery {
     pub explain: bool,
 }
 
-type NamedVerdict<'a> = (TestName, &'a Verdict);
 /// The final attempt's start, and its run.
-pub(crate) type FinalResult = (Timestamp, LastRun);
+type FinalResult = (Timestamp, LastRun);
 
 impl FlakyQuery {
     /// The tests that match, in a total order, so that pages never overlap.
-    fn rank<'a>(&self, tests: Vec<NamedVerdict<'a>>, owners: &Owners) -> Vec<NamedVerdict<'a>> {
-        let search = self.search.as_deref().map(fold);
-        let mut lookup = owners.lookup();
-        let mut has_owner = |(test, _): &NamedVerdict<'_>| match &self.owner {
-            Some(owner) => owner.selects(lookup.of(test.file_path.as_deref())),
-            None => true,
-        };
-        let matches = |test: &NamedVerdict<'_>| self.matches(test, search.as_deref()) && has_owner(test);
-        let mut matching: Vec<_> = tests.into_iter().filter(matches).collect();
-        matching.sort_by(|(left_name, left), (right_name, right)| {
-            self.compare(left, right)
-                .then_with(|| right.figures.flake_score.total_cmp(&left.figures.flake_score))
-                .then_with(|| left_name.cmp(right_name))
+    fn rank<'a>(&self, mut tests: Vec<NamedVerdict<'a>>, owners: &Owners) -> Vec<NamedVerdict<'a>> {
+        let has_name = self.filters.select_name(owners);
+        tests.retain(|(test, verdict)| {
+            self.status.is_none_or(|status| verdict.status == status) && has_name(test)
         });
-        matching
-    }
-
-    fn matches(&self, (test, verdict): &NamedVerdict<'_>, search: Option<&str>) -> bool {
-        self.status.is_none_or(|status| verdict.status == status)
-            && search.is_none_or(|search| test.borrowed().contains_folded(search))
-    }
-
-    /// The largest first, unknown last.
-    fn compare(&self, left: &Verdict, right: &Verdict) -> Ordering {
-        let (left, right) = (&left.figures, &right.figures);
-        match self.sort {
-            FlakySort::TimeLost => right.time_lost_ms.cmp(&left.time_lost_ms),
-            FlakySort::Rate => match (left.failure_rate, right.failure_rate) {
-                (Some(left), Some(right)) => right.total_cmp(&left),
-                (left, right) => right.is_some().cmp(&left.is_some()),
-            },
-            FlakySort::Impact => right.impact.total_cmp(&left.impact),
-        }
+        tests.sort_by(|left, right| compare(self.sort.into(), left, right));
+        tests
     }
 }
 
-/// The verdicts with the names of their tests.
-fn with_names<'a>(
+/// The entries of these verdicts, in their order, without evidence.
+pub(crate) fn verdict_entries(
     snapshot: &mut dyn Snapshot,
-    verdicts: &'a [Verdict],
-) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
-    let ordinals: Vec<TestOrdinal> = verdicts.iter().map(|verdict| verdict.test).collect();
-    let names = snapshot.test_names(&ordinals)?;
-    check_length("test name", names.len(), verdicts.len())?;
-    Ok(names.into_iter().zip(verdicts).collect())
+    (history, stable, owners): (&History, &StableBranchState, &Owners),
+    tests: &[NamedVerdict<'_>],
+) -> Result<Vec<VerdictEntry>, StoreError> {
+    let last_runs = last_runs(snapshot, history, tests.iter().map(|(_, verdict)| *verdict))?;
+    let ordinals: Vec<TestOrdinal> = tests.iter().map(|(_, verdict)| verdict.test).collect();
+    let former_names = snapshot.former_names(&ordinals)?;
+    check_length("former names", former_names.len(), tests.len())?;
+    let mut owners = owners.lookup();
+    let entry = |(((test, verdict), last), former_names): ((&NamedVerdict<'_>, _), _)| {
+        let since = stable.failing_since(history, verdict.test);
+        let failed_in = |run: &&RunObservations| run.failure(verdict.test).is_some();
+        let failed_runs = history.runs.iter().filter(failed_in);
+        let first_failed_at = failed_runs.map(|observed| observed.run.started_at).min();
+        VerdictEntry {
+            ownership: owners.of(test.file_path).clone(),
+            former_names,
+            ..VerdictEntry::new(
+                test.owned(),
+                (*verdict).clone(),
+                since,
+                first_failed_at,
+                last,
+                None,
+            )
+        }
+    };
+    Ok(tests.iter().zip(last_runs).zip(former_names).map(entry).collect())
 }
 
 fn evidence(
@@ -233,7 +176,7 @@ fn evidence(
 }
 
 /// Each test's newest run that did not skip it, with its final result there.
-pub(crate) fn last_runs<'v>(
+fn last_runs<'v>(
     snapshot: &mut dyn Snapshot,
     history: &History,
     verdicts: impl Iterator<Item = &'v Verdict> + Clone,
@@ -269,7 +212,7 @@ pub(crate) fn last_runs<'v>(
 }
 
 /// Lists in the same order must have the same length. Otherwise a test would be paired with another test's data.
-pub(crate) fn check_length(what: &'static str, length: usize, expected: usize) -> Result<(), StoreError> {
+fn check_length(what: &'static str, length: usize, expected: usize) -> Result<(), StoreError> {
     if length == expected {
         return Ok(());
     }
@@ -305,18 +248,21 @@ mod tests {
         let query = FlakyQuery {
             status: None,
             sort: FlakySort::TimeLost,
-            search: Some("ΟΔΟΣ".to_owned()),
-            owner: None,
+            filters: TestFilters {
+                search: Some("ΟΔΟΣ".to_owned()),
+                ..TestFilters::default()
+            },
             page: 1,
             per_page: PerPage::Ten,
             explain: false,
         };
         let verdicts = [0, 1, 2].map(verdict);
-        let tests = vec![
-            (test("x", Some("ΟΔΟΣΑ.ts")), &verdicts[0]),
-            (test("οδός", None), &verdicts[1]),
-            (test("μια οδος", None), &verdicts[2]),
+        let names = [
+            test("x", Some("ΟΔΟΣΑ.ts")),
+            test("οδός", None),
+            test("μια οδος", None),
         ];
+        let tests = names.iter().map(TestName::borrowed).zip(&verdicts).collect();
         let ranked = query.rank(tests, &Owners::default());
         let ranked: Vec<_> = ranked.iter().map(|(_, verdict)| verdict.test).collect();
         assert_eq!(ranked, [0, 2]);

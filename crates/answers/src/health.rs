@@ -5,6 +5,7 @@
 //! two weeks of them are in memory at a time. Requests share the past weeks until the project changes.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -13,7 +14,7 @@ use assay_domain::{
     observation::{History, RunObservations},
     project::{Project, ProjectTag},
     store::{SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
-    test::TestName,
+    test::{TestName, TestOrdinal},
     test_names::TestNames,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict},
@@ -26,7 +27,7 @@ use self::{
 };
 use crate::{
     numbers::count,
-    test_list::{JudgedTests, OWNERS, StatusCounts, name_of},
+    test_list::{JudgedTests, OWNERS, OwnerCounts, StatusCounts, name_of},
 };
 
 mod change;
@@ -169,12 +170,6 @@ pub struct OwnerWeeks {
     pub flaky_lost_ms: Vec<u64>,
 }
 
-/// The past weeks, and the state of the stable branch at their end.
-struct Past {
-    weeks: Vec<Week>,
-    branch: Branch,
-}
-
 /// Judges a history as of a time.
 type JudgeAt<'a> = dyn Fn(&History, Timestamp) -> Vec<Verdict> + 'a;
 
@@ -196,12 +191,13 @@ pub fn health(
         let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
         let past = shared(snapshot, key, window, |snapshot| {
             let past = past(snapshot, judge, project, &judged.history, (monday, now))?;
-            let bytes = size_of_val(&past) + past.weeks.iter().map(Week::bytes).sum::<usize>();
+            let bytes = size_of_val(&past) + past.0.iter().map(Week::bytes).sum::<usize>();
             Ok((past, bytes))
         })?;
-        let present = present(snapshot, &judged, past.branch.clone(), (monday, now))?;
+        let (past, branch) = &*past;
+        let present = present(snapshot, &judged, branch.clone(), (monday, now))?;
         let names = snapshot.all_test_names()?;
-        let past = past.weeks.iter().skip_while(|week| week.is_empty());
+        let past = past.iter().skip_while(|week| week.is_empty());
         let weeks: Vec<&Week> = past.chain([&present]).collect();
         let (owners, other_owners) = owners(&judged, &names, &weeks)?;
         let suites = suites(&weeks);
@@ -222,14 +218,15 @@ pub fn health(
     })
 }
 
-/// The weeks before this Monday whose engine's window lies within the retention, also at the end of the present week.
+/// The weeks before this Monday whose engine's window lies within the retention, also at the end of the present week, and
+/// the state of the stable branch at their end.
 fn past(
     snapshot: &mut dyn Snapshot,
     judge: &JudgeAt<'_>,
     project: &Project,
     history: &History,
     (monday, now): (Timestamp, Timestamp),
-) -> Result<Past, StoreError> {
+) -> Result<(Vec<Week>, Branch), StoreError> {
     let retention = now.day() - project.visible_from.day();
     let first = monday.plus_days(-WEEK * (retention / WEEK - 2).max(0));
     let empty = History {
@@ -241,8 +238,7 @@ fn past(
         (first.plus_days(-WEEK), monday.plus_ms(-1)),
         &mut |observed, duration_ms| weeks.add(observed, duration_ms),
     )?;
-    let (weeks, branch) = weeks.until(monday);
-    Ok(Past { weeks, branch })
+    Ok(weeks.until(monday))
 }
 
 /// The week since this Monday.
@@ -272,18 +268,16 @@ fn present(
 
 /// A week with the name of the test that cost most.
 fn named(week: &Week, names: &TestNames) -> Result<HealthWeek, StoreError> {
-    let most = week
-        .lost
-        .iter()
-        .max_by_key(|(test, ms)| (*ms, std::cmp::Reverse(*test)));
-    let most_lost = most.map(|(test, lost_ms)| {
+    let most = week.lost.iter().max_by_key(|(test, ms)| (*ms, Reverse(*test)));
+    let named = |(test, lost_ms): &(TestOrdinal, u64)| {
+        let test = name_of(names, *test)?.owned();
         Ok::<_, StoreError>(LostTime {
-            test: name_of(names, *test)?.owned(),
+            test,
             lost_ms: *lost_ms,
         })
-    });
+    };
     Ok(HealthWeek {
-        most_lost: most_lost.transpose()?,
+        most_lost: most.map(named).transpose()?,
         ..week.figures.clone()
     })
 }
@@ -292,17 +286,15 @@ fn named(week: &Week, names: &TestNames) -> Result<HealthWeek, StoreError> {
 fn suites(weeks: &[&Week]) -> Vec<SuiteWeeks> {
     let names: BTreeSet<&Arc<str>> = weeks.iter().flat_map(|week| week.suites.keys()).collect();
     let of = |name: &Arc<str>| {
-        let weeks = weeks
-            .iter()
-            .map(|week| week.suites.get(name).copied().unwrap_or_default());
+        let of_week = |week: &&Week| week.suites.get(name).copied().unwrap_or_default();
         SuiteWeeks {
             suite: name.to_string(),
-            weeks: weeks.collect(),
+            weeks: weeks.iter().map(of_week).collect(),
         }
     };
     let mut suites: Vec<SuiteWeeks> = names.into_iter().map(of).collect();
     let time = |week: &SuiteWeek| week.runs.saturating_mul(week.p50_ms.unwrap_or(0));
-    suites.sort_by_key(|suite| std::cmp::Reverse(suite.weeks.iter().map(time).sum::<u64>()));
+    suites.sort_by_key(|suite| Reverse(suite.weeks.iter().map(time).sum::<u64>()));
     suites.truncate(MOST_SUITES);
     suites
 }
@@ -314,35 +306,30 @@ fn owners(
     weeks: &[&Week],
 ) -> Result<(Vec<OwnerWeeks>, u64), StoreError> {
     let mut lookup = judged.owners.lookup();
-    let mut lost: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    let mut owners: BTreeMap<String, (StatusCounts, Vec<u64>)> = BTreeMap::new();
+    let none = || (StatusCounts::default(), vec![0; weeks.len()]);
     for (place, week) in weeks.iter().enumerate() {
         for (test, ms) in &week.lost {
-            let file = name_of(names, *test)?.file_path;
-            for owner in lookup.of(file).groups() {
-                let of_owner = lost
-                    .entry(owner.to_owned())
-                    .or_insert_with(|| vec![0; weeks.len()]);
-                if let Some(of_week) = of_owner.get_mut(place) {
+            for owner in lookup.of(name_of(names, *test)?.file_path).groups() {
+                let (_, lost) = owners.entry(owner.to_owned()).or_insert_with(none);
+                if let Some(of_week) = lost.get_mut(place) {
                     *of_week += ms;
                 }
             }
         }
     }
-    let mut owners: BTreeMap<String, StatusCounts> = BTreeMap::new();
-    owners.extend(lost.keys().map(|owner| (owner.clone(), StatusCounts::default())));
-    let now = judged.owner_counts(&judged.entries(names, |_| true)?);
-    owners.extend(now.into_iter().map(|now| (now.owner, now.counts)));
-    let mut owners: Vec<OwnerWeeks> = owners
-        .into_iter()
-        .map(|(owner, tests)| OwnerWeeks {
-            flaky_lost_ms: lost.remove(&owner).unwrap_or_else(|| vec![0; weeks.len()]),
-            owner,
-            tests,
-        })
-        .collect();
+    for OwnerCounts { owner, counts } in judged.owner_counts(&judged.entries(names, |_| true)?) {
+        owners.entry(owner).or_insert_with(none).0 = counts;
+    }
+    let of = |(owner, (tests, flaky_lost_ms))| OwnerWeeks {
+        owner,
+        tests,
+        flaky_lost_ms,
+    };
+    let mut owners: Vec<OwnerWeeks> = owners.into_iter().map(of).collect();
     owners.sort_by_key(|owner| {
         let lost: u64 = owner.flaky_lost_ms.iter().sum();
-        std::cmp::Reverse((lost, owner.tests.flaky, owner.tests.broken))
+        Reverse((lost, owner.tests.flaky, owner.tests.broken))
     });
     let others = owners.len().saturating_sub(OWNERS);
     owners.truncate(OWNERS);

@@ -11,7 +11,7 @@ use std::{
 use assay_domain::{
     folding::fold,
     observation::{Bitmap, History},
-    outcomes::{self, Cells, Outcome},
+    outcomes::{self, Outcome},
     owners::OwnerFilter,
     page::{Page, PerPage},
     project::{Project, ProjectTag},
@@ -26,22 +26,19 @@ use serde::Serialize;
 
 mod figures;
 
-pub use self::figures::{Interval, OutcomeCounts};
+pub use self::figures::{Interval, OutcomeCounts, Results};
 
 pub(crate) use self::figures::percentile;
-use self::figures::{letters, usual_durations, wilson};
+use self::figures::{usual_durations, wilson};
 use crate::{
-    flaky::{check_length, last_runs},
+    flaky::verdict_entries,
     numbers::count,
     owners::{Owners, owners},
     stable_branch::{BranchState, StableBranchState},
 };
 
-/// The verdicts in the order of the list.
-pub const STATUSES: [VerdictStatus; 5] = VerdictStatus::LISTED;
-
 /// Most owners of an answer.
-pub const OWNERS: usize = 100;
+pub(crate) const OWNERS: usize = 100;
 
 /// The number of newest results on the stable branch of an entry.
 const STABLE_RESULTS: usize = 20;
@@ -93,15 +90,9 @@ impl JudgedTests {
         })
     }
 
-    /// The number of tests with a status.
-    pub fn count(&self, status: VerdictStatus) -> usize {
-        let verdicts = self.verdicts.iter();
-        verdicts.filter(|verdict| verdict.status == status).count()
-    }
-
-    /// The number of tests.
-    pub fn total(&self) -> usize {
-        self.verdicts.len()
+    /// The number of tests by verdict.
+    pub fn counts(&self) -> StatusCounts {
+        StatusCounts::of_verdicts(&*self.verdicts)
     }
 
     /// The verdicts that `is_included` selects, with the names of their tests.
@@ -163,6 +154,36 @@ pub struct TestFilters {
 }
 
 impl TestFilters {
+    /// The tests of an owner; all without one.
+    pub fn of_owner(owner: Option<String>) -> Self {
+        Self {
+            owner: owner.as_deref().map(OwnerFilter::of),
+            ..Self::default()
+        }
+    }
+
+    /// The tests with the error, if the filters name one.
+    fn hits(&self, snapshot: &mut dyn Snapshot, now: Timestamp) -> Result<Option<SignatureHits>, StoreError> {
+        match &self.error {
+            Some(error) => snapshot.tests_with_signature(error, now.plus_days(-ENGINE_WINDOW_DAYS), now),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the name, the file and the owners of a test match.
+    pub(crate) fn select_name(&self, owners: &Owners) -> impl Fn(&TestNameRef<'_>) -> bool {
+        let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
+        let lookup = RefCell::new(owners.lookup());
+        move |test| {
+            let contains = |search: &str| test.contains_folded(search);
+            let is_in = |file: &str| test.file_contains_folded(file);
+            let is_of = |owner: &OwnerFilter| owner.selects(lookup.borrow_mut().of(test.file_path));
+            file.as_deref().is_none_or(is_in)
+                && search.as_deref().is_none_or(contains)
+                && self.owner.as_ref().is_none_or(is_of)
+        }
+    }
+
     /// The tests that match. `hits` are the tests with the error.
     fn matching<'a>(
         &self,
@@ -190,20 +211,11 @@ impl TestFilters {
             .into_iter()
             .flatten()
             .collect();
-        let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
-        let lookup = RefCell::new(judged.owners.lookup());
-        let has_owner = |test: &TestNameRef<'_>| match &self.owner {
-            Some(owner) => owner.selects(lookup.borrow_mut().of(test.file_path)),
-            None => true,
-        };
+        let has_name = self.select_name(&judged.owners);
         judged.entries(names, |(test, verdict)| {
             filter_bitmaps.iter().all(|tests| tests.contains(verdict.test))
                 && (!self.is_red || judged.stable.fails(verdict.test))
-                && file.as_deref().is_none_or(|file| test.file_contains_folded(file))
-                && search
-                    .as_deref()
-                    .is_none_or(|search| test.contains_folded(search))
-                && has_owner(test)
+                && has_name(test)
         })
     }
 }
@@ -225,58 +237,8 @@ pub struct TestQuery {
     pub per_page: PerPage,
 }
 
-/// The tests of a page, and what it says of all that match.
-pub struct SelectedTests<'a> {
-    /// Of the tests that match, whatever their verdict.
-    pub counts: StatusCounts,
-    /// The same by owner, if the caller requested it.
-    pub owners: Option<Vec<OwnerCounts>>,
-    /// The position of the page in the list.
-    pub page: Page,
-    /// The tests of the page, in order.
-    pub tests: Vec<NamedVerdict<'a>>,
-}
-
-impl TestQuery {
-    /// The tests with the error of the filters, if they name one.
-    pub fn hits(
-        &self,
-        snapshot: &mut dyn Snapshot,
-        now: Timestamp,
-    ) -> Result<Option<SignatureHits>, StoreError> {
-        match &self.filters.error {
-            Some(error) => snapshot.tests_with_signature(error, now.plus_days(-ENGINE_WINDOW_DAYS), now),
-            None => Ok(None),
-        }
-    }
-
-    /// The tests of the page. `hits` is the result of [`Self::hits`].
-    pub fn select<'a>(
-        &self,
-        judged: &'a JudgedTests,
-        names: &'a TestNames,
-        hits: Option<&SignatureHits>,
-        now: Timestamp,
-    ) -> Result<SelectedTests<'a>, StoreError> {
-        let mut matching = self.filters.matching(judged, names, hits, now)?;
-        let counts = StatusCounts::of_verdicts(matching.iter().map(|(_, verdict)| *verdict));
-        let owners = self.by_owner.then(|| judged.owner_counts(&matching));
-        matching.retain(|(_, verdict)| self.status.is_none_or(|status| verdict.status == status));
-        let page = Page::of(self.page, self.per_page, count(matching.len()));
-        let tests = sorted_part(matching, page.bounds(), |left, right| {
-            compare(self.sort, left, right)
-        });
-        Ok(SelectedTests {
-            counts,
-            owners,
-            page,
-            tests,
-        })
-    }
-}
-
 /// At most `most` items from index `first` on, in the order of `compare`. Only these are sorted.
-pub fn sorted_part<T>(
+fn sorted_part<T>(
     mut items: Vec<T>,
     (first, most): (usize, usize),
     compare: impl Fn(&T, &T) -> Ordering,
@@ -297,12 +259,16 @@ pub fn sorted_part<T>(
 
 /// Compares by the chosen figure, the largest first and unknown last, or by verdict, the worst first, then by lost time.
 /// The order is total, so that pages do not overlap.
-fn compare(
+pub(crate) fn compare(
     sort: TestSort,
     (left_name, left): &NamedVerdict<'_>,
     (right_name, right): &NamedVerdict<'_>,
 ) -> Ordering {
-    let rank = |verdict: &Verdict| STATUSES.iter().position(|status| *status == verdict.status);
+    let rank = |verdict: &Verdict| {
+        VerdictStatus::LISTED
+            .iter()
+            .position(|status| *status == verdict.status)
+    };
     let (left_figures, right_figures) = (&left.figures, &right.figures);
     let by_figure = match sort {
         TestSort::TimeLost => right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms),
@@ -333,83 +299,8 @@ pub fn test_list(
 ) -> Result<TestList, StoreError> {
     in_snapshot(store, project, |snapshot| {
         let judged = JudgedTests::in_snapshot(snapshot, &judge, now)?;
-        let names = snapshot.all_test_names()?;
-        let hits = query.hits(snapshot, now)?;
-        let selected = query.select(&judged, &names, hits.as_ref(), now)?;
-        let tests = entries(snapshot, &judged, &selected.tests, now)?;
-        let mut owners = selected.owners;
-        let other_owners = owners
-            .as_ref()
-            .map(|owners| count(owners.len().saturating_sub(OWNERS)));
-        if let Some(owners) = &mut owners {
-            owners.truncate(OWNERS);
-        }
-        Ok(TestList {
-            project: project.tag(),
-            window_days: ENGINE_WINDOW_DAYS,
-            stable: judged.stable.state(&judged.history),
-            counts: selected.counts,
-            sort: query.sort,
-            page: selected.page,
-            owners,
-            other_owners,
-            tests,
-        })
+        TestList::in_snapshot(snapshot, project, &judged, query, now)
     })
-}
-
-/// The entries of these tests.
-fn entries(
-    snapshot: &mut dyn Snapshot,
-    judged: &JudgedTests,
-    tests: &[NamedVerdict<'_>],
-    now: Timestamp,
-) -> Result<Vec<TestListEntry>, StoreError> {
-    let history = &judged.history;
-    let last_runs = last_runs(snapshot, history, tests.iter().map(|(_, verdict)| *verdict))?;
-    let ordinals: Vec<TestOrdinal> = tests.iter().map(|(_, verdict)| verdict.test).collect();
-    let former_names = snapshot.former_names(&ordinals)?;
-    check_length("former names", former_names.len(), tests.len())?;
-    let durations = usual_durations(snapshot, history, now)?;
-    let cells = Cells::of(history);
-    let mut owners = judged.owners.lookup();
-    let entry = |(((test, verdict), last), former_names): ((&NamedVerdict<'_>, _), _)| {
-        let results = cells.worst(verdict.test, |_| true);
-        let stable = history.stable();
-        let on_stable = cells.worst(verdict.test, |run| stable.is(run.run.branch.as_deref()));
-        let failed = |(_, outcome): &&(usize, Outcome)| *outcome > Outcome::Passed;
-        let start = |cell: Option<&(usize, Outcome)>| cells.started_at(cell?.0);
-        let since = judged.stable.failing_since(history, verdict.test);
-        let first_failed_at = start(results.iter().find(failed));
-        let considered = verdict.figures.runs_considered;
-        let rate = verdict.figures.failure_rate;
-        let (p50_ms, p95_ms) = durations.get(&verdict.test).copied().unzip();
-        TestListEntry {
-            verdict: VerdictEntry {
-                ownership: owners.of(test.file_path).clone(),
-                former_names,
-                ..VerdictEntry::new(
-                    test.owned(),
-                    (*verdict).clone(),
-                    since,
-                    first_failed_at,
-                    last,
-                    None,
-                )
-            },
-            runs: OutcomeCounts::of(&results),
-            failure_rate_interval: rate.map(|rate| wilson(rate, considered)),
-            p50_ms,
-            p95_ms,
-            newest_results: letters(&results, outcomes::NEWEST),
-            stable_results: letters(&on_stable, STABLE_RESULTS),
-            variants: cells.variants(verdict.test),
-            first_seen_at: start(results.first()),
-            last_failed_at: cells.last_failed_at(&results),
-        }
-    };
-    let entries = tests.iter().zip(last_runs).zip(former_names);
-    Ok(entries.map(entry).collect())
 }
 
 /// One page of the tests of the window.
@@ -437,6 +328,48 @@ pub struct TestList {
     pub other_owners: Option<u64>,
     /// The tests of this page.
     pub tests: Vec<TestListEntry>,
+    /// The title of the filters' error, if the window has it.
+    #[serde(skip)]
+    pub error_title: Option<String>,
+}
+
+impl TestList {
+    /// A page of these tests.
+    pub fn in_snapshot(
+        snapshot: &mut dyn Snapshot,
+        project: &Project,
+        judged: &JudgedTests,
+        query: &TestQuery,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let names = snapshot.all_test_names()?;
+        let hits = query.filters.hits(snapshot, now)?;
+        let mut matching = query.filters.matching(judged, &names, hits.as_ref(), now)?;
+        let counts = StatusCounts::of_verdicts(matching.iter().map(|(_, verdict)| *verdict));
+        let mut owners = query.by_owner.then(|| judged.owner_counts(&matching));
+        let other_owners = owners.as_mut().map(|owners| {
+            let others = owners.len().saturating_sub(OWNERS);
+            owners.truncate(OWNERS);
+            count(others)
+        });
+        matching.retain(|(_, verdict)| query.status.is_none_or(|status| verdict.status == status));
+        let page = Page::of(query.page, query.per_page, count(matching.len()));
+        let tests = sorted_part(matching, page.bounds(), |left, right| {
+            compare(query.sort, left, right)
+        });
+        Ok(Self {
+            project: project.tag(),
+            window_days: ENGINE_WINDOW_DAYS,
+            stable: judged.stable.state(&judged.history),
+            counts,
+            sort: query.sort,
+            page,
+            owners,
+            other_owners,
+            tests: TestListEntry::of_tests(snapshot, judged, &tests, now)?,
+            error_title: hits.map(|hits| hits.title),
+        })
+    }
 }
 
 /// The number of tests by verdict.
@@ -518,17 +451,59 @@ pub struct TestListEntry {
     /// The 95th percentile of the same durations: the smallest that 95 % of them do not exceed.
     pub p95_ms: Option<u64>,
     /// The newest 24 results on all branches, the newest last: `P` passed, `R` passed on retry, `F` failed, `S` skipped.
-    #[cfg_attr(feature = "openapi", schema(pattern = "^[PRFS]{0,24}$"))]
-    pub newest_results: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[PRFS]{0,24}$"))]
+    pub newest_results: Results,
     /// The newest 20 results on the stable branch, the newest last.
-    #[cfg_attr(feature = "openapi", schema(pattern = "^[PRFS]{0,20}$"))]
-    pub stable_results: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[PRFS]{0,20}$"))]
+    pub stable_results: Results,
     /// The variants with a result, by name.
     pub variants: Vec<String>,
     /// The start of the window's first run with a result.
     pub first_seen_at: Option<Timestamp>,
     /// The start of the newest run of the window in which an attempt failed.
     pub last_failed_at: Option<Timestamp>,
+}
+
+impl TestListEntry {
+    /// The entries of these tests, in their order.
+    fn of_tests(
+        snapshot: &mut dyn Snapshot,
+        judged: &JudgedTests,
+        tests: &[NamedVerdict<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Self>, StoreError> {
+        let history = &judged.history;
+        let durations = usual_durations(snapshot, history, now)?;
+        let verdicts = verdict_entries(snapshot, (history, &judged.stable, &judged.owners), tests)?;
+        let indexes = outcomes::run_indexes(history);
+        let (runs, stable) = (outcomes::indexed_runs(history, &indexes), history.stable());
+        let start = |(index, _): &(usize, Outcome)| runs.get(*index).map(|run| run.started_at);
+        let is_stable = |(index, _): &(usize, Outcome)| {
+            let run = runs.get(*index);
+            run.is_some_and(|run| stable.is(run.branch.as_deref()))
+        };
+        let entry = |((_, Verdict { test, figures, .. }), verdict): (&NamedVerdict<'_>, _)| {
+            let results = outcomes::worst(history, &indexes, *test);
+            let on_stable: Vec<_> = results.iter().copied().filter(is_stable).collect();
+            let failed = |(_, outcome): &&(usize, Outcome)| *outcome > Outcome::Passed;
+            let (p50_ms, p95_ms) = durations.get(test).copied().unzip();
+            Self {
+                verdict,
+                runs: OutcomeCounts::of(&results),
+                failure_rate_interval: figures
+                    .failure_rate
+                    .map(|rate| wilson(rate, figures.runs_considered)),
+                p50_ms,
+                p95_ms,
+                newest_results: Results::newest(&results, outcomes::NEWEST),
+                stable_results: Results::newest(&on_stable, STABLE_RESULTS),
+                variants: outcomes::variants(history, *test),
+                first_seen_at: results.first().and_then(start),
+                last_failed_at: results.iter().rev().find(failed).and_then(start),
+            }
+        };
+        Ok(tests.iter().zip(verdicts).map(entry).collect())
+    }
 }
 
 /// The names of variants that a history has.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    observation::{Bitmap, History, RunObservations},
+    observation::{Bitmap, History, RunFacts, RunObservations},
     test::TestOrdinal,
     timestamp::Timestamp,
 };
@@ -117,70 +117,24 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
     })
 }
 
-/// The runs of a history in the order of their starts, for the outcomes of several tests.
-pub struct Cells<'a> {
-    history: &'a History,
-    indexes: Vec<usize>,
-    /// By index.
-    starts: Vec<Timestamp>,
+/// The runs by their indexes, from [`run_indexes`].
+pub fn indexed_runs<'h>(history: &'h History, indexes: &[usize]) -> Vec<&'h RunFacts> {
+    let runs = history.runs.iter().map(|observed| &observed.run);
+    let by_index: BTreeMap<usize, &RunFacts> = indexes.iter().copied().zip(runs).collect();
+    by_index.into_values().collect()
 }
 
-impl<'a> Cells<'a> {
-    /// Those of a history.
-    pub fn of(history: &'a History) -> Self {
-        let indexes = run_indexes(history);
-        let mut starts: Vec<_> = indexes
-            .iter()
-            .zip(&history.runs)
-            .map(|(index, observed)| (*index, observed.run.started_at))
-            .collect();
-        starts.sort_unstable();
-        starts.dedup_by_key(|(index, _)| *index);
-        Self {
-            history,
-            indexes,
-            starts: starts.into_iter().map(|(_, start)| start).collect(),
-        }
-    }
-
-    /// The worst outcome of a test in each of the selected runs over all variants: the index of the run, and the outcome.
-    pub fn worst(
-        &self,
-        test: TestOrdinal,
-        is_selected: impl Fn(&RunObservations) -> bool,
-    ) -> Vec<(usize, Outcome)> {
-        worst(self.history, &self.indexes, test, is_selected)
-    }
-
-    /// The start of the run with this index.
-    pub fn started_at(&self, index: usize) -> Option<Timestamp> {
-        self.starts.get(index).copied()
-    }
-
-    /// The start of the newest of these runs in which an attempt failed.
-    pub fn last_failed_at(&self, cells: &[(usize, Outcome)]) -> Option<Timestamp> {
-        let failed = cells.iter().rev().find(|(_, outcome)| *outcome > Outcome::Passed);
-        self.started_at(failed?.0)
-    }
-
-    /// The names of the variants in which a test has a result.
-    pub fn variants(&self, test: TestOrdinal) -> Vec<String> {
-        let runs = self.history.runs.iter().filter(|run| run.present.contains(test));
-        let names: BTreeSet<&str> = runs.map(|run| variant_name(&run.run.variant)).collect();
-        names.into_iter().map(str::to_owned).collect()
-    }
+/// The names of the variants in which a test has a result.
+pub fn variants(history: &History, test: TestOrdinal) -> Vec<String> {
+    let runs = history.runs.iter().filter(|run| run.present.contains(test));
+    let names: BTreeSet<&str> = runs.map(|run| variant_name(&run.run.variant)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
-/// The worst outcome in each of the selected runs over all variants.
-pub fn worst(
-    history: &History,
-    indexes: &[usize],
-    test: TestOrdinal,
-    is_selected: impl Fn(&RunObservations) -> bool,
-) -> Vec<(usize, Outcome)> {
+/// The worst outcome of a test in each run over all variants, with the index of the run, oldest first.
+pub fn worst(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
     let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
-    let runs = history.runs.iter().zip(indexes);
-    for (run, index) in runs.filter(|(run, _)| is_selected(run)) {
+    for (run, index) in history.runs.iter().zip(indexes) {
         if let Some(outcome) = outcome(run, test) {
             let worst = cells.entry(*index).or_insert(outcome);
             *worst = outcome.max(*worst);
@@ -269,7 +223,7 @@ pub fn strips(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{Failure, RunFacts};
+    use crate::observation::Failure;
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 

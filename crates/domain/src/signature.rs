@@ -104,23 +104,6 @@ pub struct Signature {
     pub is_new: bool,
 }
 
-/// A signature whose first visible occurrence is in a period, in short.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSignature {
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// One line of at most 120 characters.
-    pub title: String,
-    /// Its kind.
-    pub category: Category,
-    /// The number of tests with occurrences.
-    pub tests: u64,
-    /// The number of runs with occurrences.
-    pub runs: u64,
-    /// The first occurrence.
-    pub first_seen: Timestamp,
-}
-
 /// A signature with its tests and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -203,15 +186,6 @@ pub struct TestSignature {
     pub runs: u64,
     /// The start of the newest of these runs.
     pub last_run: Timestamp,
-}
-
-/// The occurrences of an error signature, day by day.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignatureDays {
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// Occurrences on each day in UTC, the newest first. The period begins in the course of the last of these days.
-    pub days: Vec<u64>,
 }
 
 /// Filters, order and page of the signature list.

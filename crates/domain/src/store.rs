@@ -18,8 +18,8 @@ pub use outbox::{
     OutboxProject,
 };
 pub use read::{
-    ComputeShared, Connections, FinalResult, ProjectFigures, ReadKeys, RecognisedOutcome, RecognisedReport,
-    ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, in_snapshot, shared,
+    ComputeShared, Connections, FinalResult, JudgedFigures, ProjectFigures, ReadKeys, RecognisedOutcome,
+    RecognisedReport, ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, in_snapshot, shared,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
 pub use transfer::{

@@ -502,3 +502,13 @@ vocabulary!(
         Impact = "impact",
     }
 );
+
+impl From<FlakySort> for TestSort {
+    fn from(sort: FlakySort) -> Self {
+        match sort {
+            FlakySort::TimeLost => Self::TimeLost,
+            FlakySort::Rate => Self::Rate,
+            FlakySort::Impact => Self::Impact,
+        }
+    }
+}

@@ -57,20 +57,7 @@ impl View<'_> {
 
     /// A text of at most 200 characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, Unanswerable> {
-        self.query
-            .parse(name, "must be 1 to 200 characters long", |text| {
-                (text.chars().count() <= NAME_CHARS).then(|| text.to_owned())
-            })
-    }
-
-    /// `page`: a whole number from 1.
-    pub(crate) fn page(&self) -> Result<u64, Unanswerable> {
-        let page = self
-            .query
-            .parse("page", "must be a whole number from 1", |page| {
-                page.parse().ok().filter(|page| *page >= 1)
-            })?;
-        Ok(page.unwrap_or(1))
+        self.query.text(name, NAME_CHARS)
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.

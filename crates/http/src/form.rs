@@ -105,6 +105,44 @@ impl Pairs {
         })
     }
 
+    /// A text of at most this many characters.
+    ///
+    /// # Errors
+    /// If it is empty or longer, or breaks a rule of [`Self::single`].
+    pub fn text(&self, name: &'static str, most: usize) -> Result<Option<String>, Unanswerable> {
+        let rule = format!("must be 1 to {most} characters long");
+        self.parse(name, &rule, |text| {
+            (1..=most)
+                .contains(&text.chars().count())
+                .then(|| text.to_owned())
+        })
+    }
+
+    /// `sha`: 4 to 40 hexadecimal characters, in lower case.
+    ///
+    /// # Errors
+    /// If it is anything else, or breaks a rule of [`Self::single`].
+    pub fn sha(&self) -> Result<Option<String>, Unanswerable> {
+        self.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+            let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_sha.then(|| sha.to_ascii_lowercase())
+        })
+    }
+
+    /// `page`: a whole number from 1 (the default). A large number is a page past the end.
+    ///
+    /// # Errors
+    /// If it is no such number, or breaks a rule of [`Self::single`].
+    pub fn page(&self) -> Result<u64, Unanswerable> {
+        let page = self.parse("page", "must be a whole number from 1", |page| {
+            let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
+            is_number
+                .then(|| page.parse().unwrap_or(u64::MAX))
+                .filter(|page| *page >= 1)
+        })?;
+        Ok(page.unwrap_or(1))
+    }
+
     fn is_omitted(&self, value: &str) -> bool {
         self.is_of_form && value.is_empty()
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use actix_web::http::StatusCode;
-use assay_domain::store::ProjectFigures;
+use assay_domain::{store::ProjectFigures, verdict::VerdictStatus};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -137,15 +137,15 @@ impl ProjectMetrics {
         let metrics = Self::registered(&mut registry);
         for of in projects {
             let project = || vec![("project_id", of.id.to_string()), ("project", of.name.clone())];
-            for (status, tests) in of.tests {
+            for (status, tests) in VerdictStatus::LISTED.into_iter().zip(of.judged.tests) {
                 let mut labels = project();
                 labels.push(("verdict", status.as_str().to_owned()));
                 metrics.project_tests.get_or_create(&labels).set(tests);
             }
             for (family, value) in [
-                (&metrics.project_runs, of.runs),
-                (&metrics.project_failed_runs, of.failed_runs),
-                (&metrics.project_flaky_lost, of.flaky_lost_ms / 1_000),
+                (&metrics.project_runs, of.judged.runs),
+                (&metrics.project_failed_runs, of.judged.failed_runs),
+                (&metrics.project_flaky_lost, of.judged.flaky_lost_ms / 1_000),
                 (
                     &metrics.project_flake_budget_exceeded,
                     i64::from(of.is_budget_exceeded),

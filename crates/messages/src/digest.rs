@@ -6,6 +6,7 @@ use assay_answers::{
     flaky::{FlakyQuery, flaky_list},
     links,
     owners::owners,
+    test_list::TestFilters,
 };
 use assay_domain::{
     edge::Edge,
@@ -135,8 +136,7 @@ fn costly(
     let query = FlakyQuery {
         status: None,
         sort: FlakySort::TimeLost,
-        search: None,
-        owner: None,
+        filters: TestFilters::default(),
         page: 1,
         per_page: PerPage::Ten,
         explain: false,

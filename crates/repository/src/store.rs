@@ -29,12 +29,9 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, SomeTests, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
-    signature::{
-        NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
-        TestSignature,
-    },
+    signature::{SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature},
     store::{
         ComputeShared, Connections, FinalResult, ProjectFigures, ReadKeys, RecognisedReport, ResultKey,
         SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
@@ -165,12 +162,6 @@ impl Store for Database {
         })
     }
 
-    fn longest_runs(&self, project: &Project, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
-        self.on_standby("reading the longest runs", |connection| {
-            run_list::longest(connection, project, query)
-        })
-    }
-
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
         self.find_in_snapshot("reading a run", |connection| {
             run_detail::find(connection, &self.test_names, project, id)
@@ -287,24 +278,6 @@ impl Store for Database {
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
         self.in_snapshot("reading signatures", |connection| {
             signature_list::shared_page(connection, &self.shared_values, project, query)
-        })
-    }
-
-    fn new_signatures(&self, project: &Project, period: &Period) -> Result<Vec<NewSignature>, StoreError> {
-        self.on_standby("reading new signatures", |connection| {
-            signature_list::new(connection, project, period)
-        })
-    }
-
-    fn signature_days(
-        &self,
-        project: &Project,
-        fingerprints: &[&str],
-        period: &Period,
-        branch: Option<&str>,
-    ) -> Result<Vec<SignatureDays>, StoreError> {
-        self.in_snapshot("reading occurrences day by day", |connection| {
-            signature_counts::by_day(connection, project, fingerprints, period, branch)
         })
     }
 

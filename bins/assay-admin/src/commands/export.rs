@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     clock, database,
-    export::{ExportFolder, Format, Piece, Table, Written},
+    export::{ExportFolder, Format, Piece, TESTS, Written},
     global::Global,
     lookup, values,
 };
@@ -199,14 +199,14 @@ impl Export<'_> {
 
     /// Writes the tests.
     fn tests(&mut self, folder: &ExportFolder) -> anyhow::Result<()> {
-        let mut tests = folder.create(Table::Tests)?;
+        let mut tests = folder.create(&TESTS)?;
         let mut next = Some(0);
         while let Some(from) = next {
-            let page = self.database.tests_to_export(self.project, from, TESTS_AT_ONCE)?;
-            next = page.last().map(|(last, _)| last.saturating_add(1));
-            page.into_iter().try_for_each(|(_, row)| tests.push(row))?;
+            let rows;
+            (rows, next) = self.database.tests_to_export(self.project, from, TESTS_AT_ONCE)?;
+            rows.into_iter().try_for_each(|row| tests.push(row))?;
         }
-        folder.finish(tests, Table::Tests.name(), &mut self.written)
+        folder.finish(tests, TESTS.name, &mut self.written)
     }
 
     fn count(&self, what: &str) -> u64 {

@@ -13,7 +13,10 @@ use assay_domain::id::ProjectId;
 use assay_repository::ExportedRun;
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Format, Table, TableFile, table::failure_row};
+use super::{
+    Format, Table, TableFile,
+    table::{ATTEMPTS, FAILURES, OF_PIECE, RESULTS, RUNS, failure_row},
+};
 
 /// The file with the id of the project and the format. The numbers of runs and tests are those of one project.
 const PROJECT: &str = "project";
@@ -70,7 +73,7 @@ impl ExportFolder {
             }
         }
         let pieces = folder.pieces()?;
-        let of_runs = pieces.iter().filter(|(table, ..)| *table == Table::Runs);
+        let of_runs = pieces.iter().filter(|(table, ..)| **table == RUNS);
         let last = of_runs.map(|(_, number, _)| *number).max();
         if let Some(last) = last {
             ensure!(
@@ -87,19 +90,19 @@ impl ExportFolder {
     }
 
     /// The files of pieces: table, number of the last run, and path.
-    fn pieces(&self) -> anyhow::Result<Vec<(Table, i32, PathBuf)>> {
+    fn pieces(&self) -> anyhow::Result<Vec<(&'static Table, i32, PathBuf)>> {
         let mut pieces = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let file = entry?.path();
             let number = |table: &Table| {
                 let name = file.file_name()?.to_str()?;
-                let number = name.strip_prefix(table.name())?.strip_prefix('-')?;
+                let number = name.strip_prefix(table.name)?.strip_prefix('-')?;
                 let number = number.strip_suffix(self.format.extension())?.strip_suffix('.')?;
                 number.parse().ok()
             };
-            let piece = Table::OF_PIECE
-                .iter()
-                .find_map(|table| Some((*table, number(table)?)));
+            let piece = OF_PIECE
+                .into_iter()
+                .find_map(|table| Some((table, number(table)?)));
             if let Some((table, number)) = piece {
                 pieces.push((table, number, file));
             }
@@ -112,14 +115,14 @@ impl ExportFolder {
     }
 
     /// A new file of a table.
-    pub(crate) fn create(&self, table: Table) -> anyhow::Result<TableFile> {
-        let path = self.file(&format!("{}.{UNFINISHED}", table.name()));
+    pub(crate) fn create(&self, table: &'static Table) -> anyhow::Result<TableFile> {
+        let path = self.file(&format!("{}.{UNFINISHED}", table.name));
         TableFile::create(path, table, self.format)
     }
 
     /// Completes a file under this name, in the place of an earlier one.
     pub(crate) fn finish(&self, file: TableFile, name: &str, written: &mut Written) -> anyhow::Result<()> {
-        *written.entry(file.table().name()).or_default() += file.rows();
+        *written.entry(file.table().name).or_default() += file.rows();
         *written.entry("files").or_default() += 1;
         *written.entry("bytes").or_default() += file.finish(&self.file(name))?;
         // The name is on disk before that of the next file.
@@ -127,7 +130,7 @@ impl ExportFolder {
     }
 }
 
-/// The files of the current piece, in the order of [`Table::OF_PIECE`].
+/// The files of the current piece, in the order of [`OF_PIECE`].
 pub(crate) struct Piece<'a> {
     folder: &'a ExportFolder,
     files: Vec<TableFile>,
@@ -136,8 +139,8 @@ pub(crate) struct Piece<'a> {
 impl<'a> Piece<'a> {
     /// An empty piece, with or without failures.
     pub(crate) fn create(folder: &'a ExportFolder, has_failures: bool) -> anyhow::Result<Self> {
-        let tables = Table::OF_PIECE.into_iter();
-        let tables = tables.filter(|table| has_failures || *table != Table::Failures);
+        let tables = OF_PIECE.into_iter();
+        let tables = tables.filter(|table| has_failures || **table != FAILURES);
         let files = tables
             .map(|table| folder.create(table))
             .collect::<Result<_, _>>()?;
@@ -151,10 +154,10 @@ impl<'a> Piece<'a> {
             .map(|failure| failure_row(&run.key, failure))
             .collect();
         for (table, rows) in [
-            (Table::Results, run.results),
-            (Table::Attempts, run.attempts),
-            (Table::Failures, failures),
-            (Table::Runs, vec![run.run]),
+            (&RESULTS, run.results),
+            (&ATTEMPTS, run.attempts),
+            (&FAILURES, failures),
+            (&RUNS, vec![run.run]),
         ] {
             if let Some(file) = self.files.iter_mut().find(|file| file.table() == table) {
                 rows.into_iter().try_for_each(|row| file.push(row))?;
@@ -166,7 +169,7 @@ impl<'a> Piece<'a> {
     /// Completes the files. `last` is the number of the last run of the piece.
     pub(crate) fn finish(self, last: i32, written: &mut Written) -> anyhow::Result<()> {
         for file in self.files {
-            let name = format!("{}-{last:010}", file.table().name());
+            let name = format!("{}-{last:010}", file.table().name);
             self.folder.finish(file, &name, written)?;
         }
         Ok(())

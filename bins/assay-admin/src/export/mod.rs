@@ -8,5 +8,5 @@ mod table;
 mod table_file;
 
 pub(crate) use folder::{ExportFolder, Piece, Written};
-pub(crate) use table::Table;
+pub(crate) use table::{TESTS, Table};
 pub(crate) use table_file::{Format, TableFile};

@@ -51,7 +51,7 @@ impl Format {
 
 /// A file that is being written. It has a temporary name until it is finished.
 pub(crate) struct TableFile {
-    table: Table,
+    table: &'static Table,
     path: PathBuf,
     rows: u64,
     writer: RowWriter,
@@ -64,9 +64,12 @@ enum RowWriter {
 
 impl TableFile {
     /// A new file, in the place of one that was not finished.
-    pub(crate) fn create(path: PathBuf, table: Table, format: Format) -> anyhow::Result<Self> {
+    pub(crate) fn create(path: PathBuf, table: &'static Table, format: Format) -> anyhow::Result<Self> {
         let file = archive::create(&path)?;
-        let schema = Arc::new(parse_message_type(table.schema())?);
+        let schema = Arc::new(parse_message_type(&format!(
+            "message {} {{{}}}",
+            table.name, table.columns
+        ))?);
         let writer = match format {
             Format::Parquet => RowWriter::Parquet(ParquetRows::new(file, schema)?),
             Format::Csv => {
@@ -84,7 +87,7 @@ impl TableFile {
     }
 
     /// Its table.
-    pub(crate) const fn table(&self) -> Table {
+    pub(crate) const fn table(&self) -> &'static Table {
         self.table
     }
 

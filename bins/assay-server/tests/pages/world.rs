@@ -92,6 +92,7 @@ impl World {
             format!("{project}/runs/{run}?show=all"),
             format!("{project}/runs/{run}?show=failed"),
             format!("{project}/runs/{run}?show=recovered&mode=hindsight"),
+            format!("{project}/release?branch=main"),
             format!("{project}/health"),
             format!("{project}/errors"),
             format!("{project}/errors/{fingerprint}"),

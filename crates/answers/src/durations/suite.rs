@@ -7,7 +7,7 @@ use assay_flakiness::durations::{ChangePoint, Durations};
 use serde::Serialize;
 
 /// The number of newest runs whose durations are usual now, and of oldest ones whose durations were.
-pub const COMPARED: usize = 5;
+const COMPARED: usize = 5;
 
 /// How long a suite takes on the stable branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,6 +1,6 @@
 //! The sentence about the figure that changed most.
 
-use super::{HealthWeek, LostTime, RedTime, SuiteWeek, SuiteWeeks};
+use super::{HealthWeek, SuiteWeek, SuiteWeeks};
 
 /// A figure in two neighbouring weeks, in minutes.
 struct Change {
@@ -23,10 +23,17 @@ pub(super) fn explanation(branch: &str, weeks: &[HealthWeek], suites: &[SuiteWee
         let pair = (suite.weeks.get(at - 1)?, suite.weeks.get(at)?);
         Some(of_suite(&suite.suite, pair))
     });
-    let changes = [Some(red(branch, before, now)), Some(flaky(before, now))]
+    let of_all = [
+        of_weeks(format!("{branch} was red for"), [before, now].map(red)),
+        of_weeks(
+            "Failed attempts of flaky tests took".to_owned(),
+            [before, now].map(lost),
+        ),
+    ];
+    let most = of_all
+        .map(Some)
         .into_iter()
-        .chain(suites);
-    let most = changes
+        .chain(suites)
         .flatten()
         .filter(|change| change.before != change.now)
         .max_by_key(Change::weight);
@@ -84,39 +91,31 @@ const fn minutes(ms: u64) -> u64 {
     ms / 60_000
 }
 
-fn red(branch: &str, before: &HealthWeek, now: &HealthWeek) -> Change {
-    let larger = if now.red_ms > before.red_ms { now } else { before };
-    let why = |RedTime {
-                   run_number, red_ms, ..
-               }: &RedTime| {
-        format!(
-            "the longest red time, {}, began with run {run_number}",
-            length(minutes(*red_ms))
-        )
-    };
+/// The change of a time of two weeks, each with what made most of it.
+fn of_weeks(what: String, [before, now]: [(u64, String); 2]) -> Change {
     Change {
-        before: minutes(before.red_ms),
-        now: minutes(now.red_ms),
-        what: format!("{branch} was red for"),
-        why: larger.longest_red.as_ref().map(why).unwrap_or_default(),
+        before: minutes(before.0),
+        now: minutes(now.0),
+        what,
+        why: if now.0 > before.0 { now.1 } else { before.1 },
     }
 }
 
-fn flaky(before: &HealthWeek, now: &HealthWeek) -> Change {
-    let larger = if now.flaky_lost_ms > before.flaky_lost_ms {
-        now
-    } else {
-        before
-    };
-    let why = |LostTime { test, lost_ms }: &LostTime| {
-        format!("{} cost most, {}", test.name, length(minutes(*lost_ms)))
-    };
-    Change {
-        before: minutes(before.flaky_lost_ms),
-        now: minutes(now.flaky_lost_ms),
-        what: "Failed attempts of flaky tests took".to_owned(),
-        why: larger.most_lost.as_ref().map(why).unwrap_or_default(),
-    }
+fn red(of: &HealthWeek) -> (u64, String) {
+    let why = of.longest_red.as_ref().map(|red| {
+        let length = length(minutes(red.red_ms));
+        let number = red.run_number;
+        format!("the longest red time, {length}, began with run {number}")
+    });
+    (of.red_ms, why.unwrap_or_default())
+}
+
+fn lost(of: &HealthWeek) -> (u64, String) {
+    let why = of.most_lost.as_ref().map(|most| {
+        let length = length(minutes(most.lost_ms));
+        format!("{} cost most, {length}", most.test.name)
+    });
+    (of.flaky_lost_ms, why.unwrap_or_default())
 }
 
 /// The median time of a suite, with its number of tests; none if it is not known in both weeks.
@@ -146,7 +145,10 @@ mod tests {
     use assay_domain::{test::TestName, timestamp::Timestamp};
 
     use super::*;
-    use crate::{health::HealthRuns, test_list::StatusCounts};
+    use crate::{
+        health::{HealthRuns, LostTime, RedTime},
+        test_list::StatusCounts,
+    };
 
     /// A week with these red and lost minutes, of which most began with run 7 and were lost by one test.
     fn week(number: i64, red: u64, lost: u64) -> HealthWeek {

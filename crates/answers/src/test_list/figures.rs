@@ -10,7 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::ENGINE_WINDOW_DAYS,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::durations::stable_runs;
 
@@ -70,16 +70,28 @@ pub(super) fn wilson(rate: f64, runs: u32) -> Interval {
     }
 }
 
-/// The newest results as letters, the newest last.
-pub(super) fn letters(oldest_first: &[(usize, Outcome)], most: usize) -> String {
-    let newest = oldest_first.iter().rev().take(most).rev();
-    let letter = |(_, outcome): &(usize, Outcome)| match outcome {
-        Outcome::Passed => 'P',
-        Outcome::Recovered => 'R',
-        Outcome::Failed | Outcome::MassFailure => 'F',
-        Outcome::Skipped => 'S',
-    };
-    newest.map(letter).collect()
+/// Results of a test, the newest last. In an answer, each is a letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Results(pub Vec<Outcome>);
+
+impl Results {
+    /// The newest of these results.
+    pub(super) fn newest(oldest_first: &[(usize, Outcome)], most: usize) -> Self {
+        let newest = oldest_first.iter().rev().take(most).rev();
+        Self(newest.map(|(_, outcome)| *outcome).collect())
+    }
+}
+
+impl Serialize for Results {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let letter = |outcome: &Outcome| match outcome {
+            Outcome::Passed => 'P',
+            Outcome::Recovered => 'R',
+            Outcome::Failed | Outcome::MassFailure => 'F',
+            Outcome::Skipped => 'S',
+        };
+        serializer.collect_str(&self.0.iter().map(letter).collect::<String>())
+    }
 }
 
 /// The number of runs by the outcome of a test: `total = passed + failed + skipped`.

@@ -402,7 +402,7 @@ impl Analysis {
     /// The outcomes of a test in its newest runs on any branch, oldest first: the worst of each run, with the run's
     /// index in [`Self::bars`].
     pub fn recent(&self, judged: &AnalyzedTest, most: usize) -> Vec<(usize, Outcome)> {
-        let mut cells = outcomes::worst(&self.history, &self.run_indexes, judged.test, |_| true);
+        let mut cells = outcomes::worst(&self.history, &self.run_indexes, judged.test);
         cells.drain(..cells.len().saturating_sub(most));
         cells
     }

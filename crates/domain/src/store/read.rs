@@ -21,18 +21,15 @@ use crate::{
     project::{Caller, Project, ProjectEntry},
     recording::{LeftOver, Recording, RunContext},
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, SomeTests, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
-    signature::{
-        NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
-        TestSignature,
-    },
+    signature::{SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature},
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
     timing::Timings,
-    verdict::{TestVerdict, VerdictStatus},
+    verdict::TestVerdict,
 };
 
 /// The rows that the check of a request with a read key needs.
@@ -95,10 +92,6 @@ pub trait Store: ReadKeys {
 
     /// The newest uploads of the project's visible runs, the newest first, at most `limit`.
     fn project_uploads(&self, project: &Project, limit: u32) -> Result<Vec<ProjectUpload>, StoreError>;
-
-    /// The runs of the list, the longest first and unknown durations last. One page of them is returned, whatever the
-    /// position.
-    fn longest_runs(&self, project: &Project, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
 
     /// The run with this id. The id of any of its shards also identifies it.
     ///
@@ -182,19 +175,6 @@ pub trait Store: ReadKeys {
 
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
-
-    /// The signatures whose first visible occurrence is in a period, the newest first, at most ten.
-    fn new_signatures(&self, project: &Project, period: &Period) -> Result<Vec<NewSignature>, StoreError>;
-
-    /// The daily occurrences of these signatures in a period, in the same order, on all branches or on one. An unknown
-    /// fingerprint has no occurrences.
-    fn signature_days(
-        &self,
-        project: &Project,
-        fingerprints: &[&str],
-        period: &Period,
-        branch: Option<&str>,
-    ) -> Result<Vec<SignatureDays>, StoreError>;
 
     /// The most frequent signatures of a test in a period, at most 20.
     fn test_signatures(
@@ -426,21 +406,28 @@ pub struct RecognisedOutcome {
     pub own: TestOutcome,
 }
 
-/// The figures of a project's last judgement, over the engine's window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProjectFigures {
-    /// The project.
-    pub id: ProjectId,
-    /// Its name.
-    pub name: String,
-    /// The tests by verdict.
-    pub tests: [(VerdictStatus, i64); 5],
+/// The figures of a judgement, over the engine's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JudgedFigures {
+    /// The tests by verdict, in the order of [`VerdictStatus::LISTED`].
+    pub tests: [i64; 5],
     /// The runs.
     pub runs: i64,
     /// Those of them that failed.
     pub failed_runs: i64,
     /// Milliseconds of failed attempts of the flaky tests.
     pub flaky_lost_ms: i64,
+}
+
+/// The figures of a project's last judgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFigures {
+    /// The project.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The figures.
+    pub judged: JudgedFigures,
     /// Whether the flake budget is exceeded; false without one.
     pub is_budget_exceeded: bool,
 }

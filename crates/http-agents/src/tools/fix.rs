@@ -3,10 +3,10 @@
 use assay_answers::{
     fix::{FixStatus, fix_status},
     flaky::{FlakyQuery, flaky_list},
+    test_list::TestFilters,
 };
 use assay_domain::{
     fix::{FixState, WatchedFix},
-    owners::OwnerFilter,
     page::PerPage,
     project::Project,
     shell,
@@ -45,8 +45,7 @@ pub(super) fn next(call: &Call<'_>) -> Result<Draft, ToolError> {
     let query = FlakyQuery {
         status: Some(VerdictStatus::Flaky),
         sort: FlakySort::TimeLost,
-        search: None,
-        owner: arguments.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
+        filters: TestFilters::of_owner(arguments.text("owner")?),
         page: zero_based / 10 + 1,
         per_page: PerPage::Ten,
         explain: false,

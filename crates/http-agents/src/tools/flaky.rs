@@ -1,8 +1,10 @@
 //! `list_flaky`: flaky and broken tests, judged at the time of the call.
 
-use assay_answers::flaky::{FlakyQuery, flaky_list};
+use assay_answers::{
+    flaky::{FlakyQuery, flaky_list},
+    test_list::TestFilters,
+};
 use assay_domain::{
-    owners::OwnerFilter,
     page::PerPage,
     verdict::{FlakySort, VerdictEntry, VerdictStatus},
 };
@@ -38,8 +40,10 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         sort: arguments
             .word("sort", FlakySort::ALL)?
             .unwrap_or(FlakySort::TimeLost),
-        search: arguments.text("search")?,
-        owner: arguments.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
+        filters: TestFilters {
+            search: arguments.text("search")?,
+            ..TestFilters::of_owner(arguments.text("owner")?)
+        },
         page: page.unsigned_abs(),
         per_page: PerPage::Ten,
         explain: false,

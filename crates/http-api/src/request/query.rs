@@ -46,19 +46,17 @@ impl<'a> Query<'a> {
 
     /// A text of 1 to 200 characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, Unanswerable> {
-        self.parse(name, "must be 1 to 200 characters long", |text| {
-            let is_length_valid = (1..=NAME_CHARS).contains(&text.chars().count());
-            is_length_valid.then(|| text.to_owned())
-        })
+        self.pairs.text(name, NAME_CHARS)
     }
 
     /// `sha`: 4 to 40 hexadecimal characters, in lower case.
     pub(crate) fn sha(&self) -> Result<Option<String>, Unanswerable> {
-        self.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
-            let is_sha = sha.validate_length(Some(4), Some(40), None)
-                && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-            is_sha.then(|| sha.to_ascii_lowercase())
-        })
+        self.pairs.sha()
+    }
+
+    /// `variant`: the name of a variant, which imports cut to 500 characters.
+    pub(crate) fn variant(&self) -> Result<Option<String>, Unanswerable> {
+        self.pairs.text("variant", 500)
     }
 
     /// A word from a closed set.
@@ -109,13 +107,7 @@ impl<'a> Query<'a> {
 
     /// `page`: a whole number from 1 (the default). A large number is a page past the end.
     pub(crate) fn page(&self) -> Result<u64, Unanswerable> {
-        let page = self.parse("page", "must be a whole number from 1", |page| {
-            let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
-            is_number
-                .then(|| page.parse().unwrap_or(u64::MAX))
-                .filter(|page| *page >= 1)
-        })?;
-        Ok(page.unwrap_or(1))
+        self.pairs.page()
     }
 
     /// `cursor` and `direction`: the position to read from, if any, and the direction.

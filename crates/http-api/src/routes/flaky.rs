@@ -1,10 +1,10 @@
 //! The flaky list: the engine's live verdicts over its fixed window.
 
-use assay_answers::flaky::{FlakyQuery, flaky_list};
-use assay_domain::{
-    owners::OwnerFilter,
-    verdict::{FlakySort, VerdictStatus},
+use assay_answers::{
+    flaky::{FlakyQuery, flaky_list},
+    test_list::TestFilters,
 };
+use assay_domain::verdict::{FlakySort, VerdictStatus};
 
 use crate::{answer::Answer, call::Call, error::ApiError, route::route};
 
@@ -31,15 +31,18 @@ route! {
 
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
+    let owned = TestFilters::of_owner(parameters.text("owner")?);
     let query = FlakyQuery {
-        owner: parameters.text("owner")?.as_deref().map(OwnerFilter::of),
         status: parameters.parse("status", "must be one of flaky, broken", |word| match word {
             "flaky" => Some(VerdictStatus::Flaky),
             "broken" => Some(VerdictStatus::Broken),
             _ => None,
         })?,
         sort: parameters.word("sort")?.unwrap_or(FlakySort::TimeLost),
-        search: parameters.text("search")?,
+        filters: TestFilters {
+            search: parameters.text("search")?,
+            ..owned
+        },
         page: parameters.page()?,
         per_page: parameters.per_page()?,
         explain: parameters.flag("explain")?,

@@ -66,7 +66,7 @@ pub(super) fn of_pull_request(view: &View<'_>) -> Result<Answer, FrontError> {
 
 fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let page = view.page()?;
+    let page = view.query.page()?;
     let found = newest_commit(view.store, &project, selector, Trust::Preferred, view.now)?
         .ok_or(Unanswerable::CommitNotFound)?;
     let filter = FailureFilter {

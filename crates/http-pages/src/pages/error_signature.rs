@@ -1,12 +1,9 @@
 //! `/p/{id}/errors/{fingerprint}`: one error signature, with its tests and runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::{
-    attempt::AttemptStatus,
-    id::ProjectId,
-    signature::{SignatureDays, SignatureDetail},
-    timestamp::Timestamp,
+    attempt::AttemptStatus, id::ProjectId, period::Period, signature::SignatureDetail, timestamp::Timestamp,
 };
 use assay_http::Unanswerable;
 use assay_markup::{
@@ -42,9 +39,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .signature(&project, fingerprint, &period)?
         .ok_or(Unanswerable::SignatureNotFound)?;
     let signature = &detail.signature;
-    let by_day = view
-        .store
-        .signature_days(&project, &[signature.fingerprint.as_str()], &period, None)?;
     let days = period.days.count().to_string();
     let branches: BTreeSet<&str> = detail
         .runs
@@ -69,7 +63,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             button type="submit" { "Apply" }
         }
         @if let Some(message) = &signature.message { pre tabindex="0" { (message) } }
-        @if let Some(counts) = by_day.first().filter(|_| !detail.window_empty) { (self::by_day(counts, view.now)) }
+        @if !detail.window_empty { (by_day(&detail, &period, view.now)) }
         @if !branches.is_empty() {
             p.facts { span { "Branches" } @for branch in branches.iter().take(MOST_ROWS) { span { (branch_link(project.id, branch)) } } }
         }
@@ -83,25 +77,30 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     Ok(Answer::of_project(Tab::Errors, &title, &[api], body, project))
 }
 
-/// Occurrences on each day of the period.
-fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
-    let mut bars: Vec<PeriodBar> = (0..)
-        .zip(&counts.days)
-        .map(|(days_ago, occurrences)| PeriodBar {
+/// Occurrences on each day of the period, in the listed runs.
+fn by_day(detail: &SignatureDetail, period: &Period, now: Timestamp) -> Markup {
+    let mut days: BTreeMap<i64, u64> = (period.from.day()..=period.to.day())
+        .map(|day| (day, 0))
+        .collect();
+    for run in &detail.runs {
+        *days.entry(run.started_at.day()).or_default() += run.occurrences;
+    }
+    let bars: Vec<PeriodBar> = days
+        .iter()
+        .map(|(day, occurrences)| PeriodBar {
             about: format!(
                 "{}: {}",
-                words::day(now.plus_days(-days_ago)),
+                words::day(now.plus_days(day - now.day())),
                 count(*occurrences, "occurrence")
             ),
             value: f64::from(u32::try_from(*occurrences).unwrap_or(u32::MAX)),
             class: "failed",
         })
         .collect();
-    bars.reverse();
     let first = i64::try_from(bars.len()).unwrap_or(1);
     html! {
         figure.panel {
-            figcaption { b { "Occurrences a day" } }
+            figcaption { b { "Occurrences a day" } @if detail.truncated { span { "in the " (words::count(detail.runs.len(), "listed result")) } } }
             (chart::periods(&bars, "Occurrences day by day", [&words::day(now.plus_days(1 - first)), "today"]))
         }
     }

@@ -3,10 +3,9 @@
 use assay_domain::{
     id::ProjectId,
     period::Days,
-    signature::{Category, Signature, SignatureDays, SignatureQuery, SignatureSort},
+    signature::{Category, Signature, SignatureQuery, SignatureSort},
     timestamp::Timestamp,
 };
-use assay_markup::{chart, words};
 use maud::{Markup, html};
 
 use super::parts::{branch_field, choice, count, grouped, new_within, pager, when};
@@ -32,18 +31,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         category: view.query.word("category")?,
         search: view.text("search")?,
         sort: view.query.word("sort")?.unwrap_or(SignatureSort::Occurrences),
-        page: view.page()?,
+        page: view.query.page()?,
         per_page: PER_PAGE,
     };
     let list = view.store.signatures(&project, &query)?;
-    let fingerprints: Vec<&str> = list
-        .signatures
-        .iter()
-        .map(|signature| signature.fingerprint.as_str())
-        .collect();
-    let by_day =
-        view.store
-            .signature_days(&project, &fingerprints, &query.period, query.branch.as_deref())?;
     let branches = view.store.branches(&project)?;
     let days = query.period.days.count().to_string();
     let path = links::project(project.id, "/errors");
@@ -64,13 +55,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         p.sub { "Failed attempts with the same error text, apart from its changing parts, are one error." }
         (controls(view, &path, &query, &branches.names))
         div #results {
-            p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." @if !list.signatures.is_empty() { " Bars: occurrences a day, the newest on the right." } }
+            p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." }
             @if list.signatures.is_empty() { p.empty {
                 @if query.search.is_some() || query.branch.is_some() || query.category.is_some() { "No error matches. " a href=(path) { "Show all errors" } }
                 @else { "No test failed with an error text in the last " (days) " days." }
             } } @else {
                 ol.rows {
-                    @for (signature, by_day) in list.signatures.iter().zip(&by_day) { (row(project.id, signature, by_day, query.period.days, view.now)) }
+                    @for signature in &list.signatures { (row(project.id, signature, query.period.days, view.now)) }
                 }
             }
             (pager(&list.page, |page| address(&path, page, None)))
@@ -96,17 +87,10 @@ fn controls(view: &View<'_>, path: &str, query: &SignatureQuery, branches: &[Str
     }
 }
 
-fn row(
-    project: ProjectId,
-    signature: &Signature,
-    by_day: &SignatureDays,
-    days: Days,
-    now: Timestamp,
-) -> Markup {
+fn row(project: ProjectId, signature: &Signature, days: Days, now: Timestamp) -> Markup {
     html! {
         li.row {
-            div.card.signature {
-                (days_of(by_day))
+            div.card {
                 p {
                     a.leaf href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
                     @if signature.is_new { " " (new_within(days.count())) }
@@ -122,13 +106,4 @@ fn row(
             }
         }
     }
-}
-
-/// Occurrences a day, the newest on the right.
-fn days_of(counts: &SignatureDays) -> Markup {
-    let mut oldest_first = counts.days.clone();
-    oldest_first.reverse();
-    let days_with_occurrences = counts.days.iter().filter(|occurrences| **occurrences > 0).count();
-    let label = format!("Occurred on {}", words::count(days_with_occurrences, "day"));
-    chart::line_of_periods(&oldest_first, "failed", &label)
 }

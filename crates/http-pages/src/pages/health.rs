@@ -1,13 +1,13 @@
-//! `/p/{id}/health`: the health of a project over weeks, and where the time of the stable branch's runs goes.
+//! `/p/{id}/health`: the health of a project over weeks, and its slow tests.
 
 use assay_answers::{
-    durations::{COMPARED, ProjectDurations, SlowTest, SlowerSince, SuiteChange, SuiteDurations, durations},
+    durations::{ProjectDurations, SlowTest, SlowerSince, durations},
     health::{HealthWeek, OwnerWeeks, ProjectHealth, SuiteWeek, SuiteWeeks, health},
-    test_list::{STATUSES, StatusCounts},
+    test_list::StatusCounts,
 };
 use assay_domain::{
     id::ProjectId, observation::History, owners::OwnerFilter, settings::FlakeBudgetState, test::TestName,
-    timestamp::Timestamp,
+    timestamp::Timestamp, verdict::VerdictStatus,
 };
 use assay_markup::{
     chart::{self, PeriodBar},
@@ -15,7 +15,7 @@ use assay_markup::{
 };
 use maud::{Markup, html};
 
-use super::parts::{cards, count, failing_since, run_link};
+use super::parts::{cards, count, failing_since, run_link, section};
 use crate::{
     error::FrontError,
     layout::{Answer, Tab},
@@ -44,18 +44,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         p.sub { "Weeks begin on Monday in UTC. Each is judged as of its end, the present one as of now." }
         div.panels { (charts(&answer)) }
-        section aria-labelledby="weeks" {
-            h2 #weeks { "Weeks" }
-            (cards(answer.weeks.iter().rev().map(|week| week_row(project.id, week))))
-        }
+        (section("weeks", "Weeks", &cards(answer.weeks.iter().rev().map(|week| week_row(project.id, week)))))
         @if has_owners {
-            section aria-labelledby="owners" {
-                h2 #owners { "Owners, by time lost in flaky tests" }
+            (section("owners", "Owners, by time lost in flaky tests", &html! {
                 (cards(answer.owners.iter().map(|owner| owner_row(project.id, owner))))
                 @if answer.other_owners > 0 { p.sub { "And " (count(answer.other_owners, "further owner")) "." } }
-            }
+            }))
         }
-        (time_of_runs(project.id, &times, view.now))
+        (slow_tests(project.id, &times, view.now))
     };
     let api = ["/health", "/durations", "/settings"];
     Ok(Answer::of_project(Tab::Health, "Health", &api, body, project))
@@ -63,35 +59,25 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 
 /// A chart of each figure.
 fn charts(of: &ProjectHealth) -> Markup {
-    let times = |heading: &str, class, ms: &dyn Fn(&HealthWeek) -> Option<u64>| {
-        chart(&of.weeks, heading, class, |week| {
-            (
-                ms(week).unwrap_or(0),
-                ms(week).map_or_else(|| "none".to_owned(), words::duration),
-            )
-        })
+    let times = |heading: &str, class, ms: fn(&HealthWeek) -> Option<u64>| {
+        let bar = |ms: Option<u64>| (ms.unwrap_or(0), ms.map_or("none".to_owned(), words::duration));
+        chart(&of.weeks, heading, class, of.weeks.iter().map(ms).map(bar))
     };
+    let failed_runs = of.weeks.iter().map(|HealthWeek { runs, .. }| {
+        (
+            runs.failed,
+            format!("{} of {}", runs.failed, count(runs.total, "run")),
+        )
+    });
+    let is_timed = |suite: &&SuiteWeeks| suite.weeks.iter().any(|week| week.p50_ms.is_some());
     html! {
-        (times(&format!("Time that {} was red", of.stable_branch), "failed", &|week| Some(week.red_ms)))
-        (times("Time lost in flaky tests", "recovered", &|week| Some(week.flaky_lost_ms)))
-        (times("Time until green, median", "failed", &|week| week.time_to_green_ms))
-        (chart(&of.weeks, "Failed runs", "failed", |week| {
-            (week.runs.failed, format!("{} of {}", week.runs.failed, count(week.runs.total, "run")))
-        }))
-        @for suite in &of.suites { (suite_chart(&of.weeks, suite)) }
-    }
-}
-
-/// The median time of a suite.
-fn suite_chart(weeks: &[HealthWeek], of: &SuiteWeeks) -> Markup {
-    let heading = match of.suite.is_empty() {
-        true => "Median time of a run".to_owned(),
-        false => format!("Median time of {}", of.suite),
-    };
-    let mut times = of.weeks.iter();
-    html! {
-        @if of.weeks.iter().any(|week| week.p50_ms.is_some()) {
-            (chart(weeks, &heading, "passed", |_| times.next().map_or_else(|| (0, String::new()), suite_week)))
+        (times(&format!("Time that {} was red", of.stable_branch), "failed", |week| Some(week.red_ms)))
+        (times("Time lost in flaky tests", "recovered", |week| Some(week.flaky_lost_ms)))
+        (times("Time until green, median", "failed", |week| week.time_to_green_ms))
+        (chart(&of.weeks, "Failed runs", "failed", failed_runs))
+        @for suite in of.suites.iter().filter(is_timed) {
+            @let name = if suite.suite.is_empty() { "a run" } else { &suite.suite };
+            (chart(&of.weeks, &format!("Median time of {name}"), "passed", suite.weeks.iter().map(suite_week)))
         }
     }
 }
@@ -109,24 +95,22 @@ fn suite_week(of: &SuiteWeek) -> (u64, String) {
     }
 }
 
-/// A chart of one figure a week, with the figure of the present week as its summary. `bar` returns a figure and its words.
+/// A chart of one figure a week, with the figure of the present week as its summary. A bar is a figure and its words.
 fn chart(
     weeks: &[HealthWeek],
     heading: &str,
     class: &'static str,
-    mut bar: impl FnMut(&HealthWeek) -> (u64, String),
+    bars: impl Iterator<Item = (u64, String)>,
 ) -> Markup {
-    let (mut bars, mut summary) = (Vec::new(), String::new());
-    for week in weeks {
-        let (value, words) = bar(week);
-        bars.push(PeriodBar {
-            about: format!("week from {}: {words}", words::day(week.from)),
-            // The milliseconds of a week fit.
-            value: u32::try_from(value).map_or(f64::MAX, f64::from),
-            class,
-        });
+    let mut summary = String::new();
+    let bar = |(week, (value, words)): (&HealthWeek, (u64, String))| {
+        let about = format!("week from {}: {words}", words::day(week.from));
         summary = words;
-    }
+        // The milliseconds of a week fit.
+        let value = u32::try_from(value).map_or(f64::MAX, f64::from);
+        PeriodBar { about, value, class }
+    };
+    let bars: Vec<PeriodBar> = weeks.iter().zip(bars).map(bar).collect();
     let first = weeks
         .first()
         .map_or_else(String::new, |week| words::day(week.from));
@@ -170,7 +154,7 @@ fn tests_by_verdict(of: &StatusCounts) -> Markup {
     html! {
         p.facts {
             span { (words::count(of.total, "test")) }
-            @for status in STATUSES { @if of.of(status) > 0 { span { b { (words::grouped(of.of(status))) } " " (figures::status(status).to_lowercase()) } } }
+            @for status in VerdictStatus::LISTED { @if of.of(status) > 0 { span { b { (words::grouped(of.of(status))) } " " (figures::status(status).to_lowercase()) } } }
         }
     }
 }
@@ -192,70 +176,24 @@ fn owner_row(project: ProjectId, of: &OwnerWeeks) -> Markup {
     }
 }
 
-/// Where the time of the newest runs goes.
-fn time_of_runs(project: ProjectId, of: &ProjectDurations, now: Timestamp) -> Markup {
-    let has_suites = of.suites.iter().any(|suite| !suite.suite.is_empty());
+/// The tests that became slower, and the slowest ones.
+fn slow_tests(project: ProjectId, of: &ProjectDurations, now: Timestamp) -> Markup {
     html! {
-        section aria-labelledby="suites" {
-            h2 #suites { "Time of a run" }
-            p.sub { "From the newest complete runs of " bdi { (of.stable_branch) } " in the last 14 days, at most 30 of a suite: " (count(of.runs, "run")) ". The figures are of the newest " (COMPARED) " runs of a suite, those before of its oldest " (COMPARED) ". A test's usual duration is the median of its passes at the first attempt." }
-            @if of.suites.is_empty() { p.empty { "There is no complete run." } }
-            (suites(&of.suites, has_suites))
-        }
-        @if !of.suites.is_empty() {
-            section aria-labelledby="slower" {
-                h2 #slower { "Became slower" }
-                @if of.slower.tests.is_empty() {
-                    p.empty { "No test became slower and stayed so. A test needs five runs before and three since then." }
-                } @else {
-                    p.sub { (count(of.slower.total, "test")) ", whatever the speed of the machines. Those that take the most additional time come first." }
-                    (cards(of.slower.tests.iter().map(|test| slower(project, test, now))))
-                }
-            }
-            section aria-labelledby="slowest" {
-                h2 #slowest { "Slowest tests" }
-                @if of.slowest.is_empty() { p.empty { "No test with a duration passed at its first attempt." } }
-                (cards(of.slowest.iter().map(|test| slow(project, test))))
+        section aria-labelledby="slower" {
+            h2 #slower { "Became slower" }
+            p.sub { "From the newest complete runs of " bdi { (of.stable_branch) } " in the last 14 days, at most 30 of a suite: " (count(of.runs, "run")) "." }
+            @if of.slower.tests.is_empty() {
+                p.empty { "No test became slower and stayed so. A test needs five runs before and three since then." }
+            } @else {
+                p.sub { (count(of.slower.total, "test")) ", whatever the speed of the machines. Those that take the most additional time come first." }
+                (cards(of.slower.tests.iter().map(|test| slower(project, test, now))))
             }
         }
-    }
-}
-
-fn suites(suites: &[SuiteDurations], has_suites: bool) -> Markup {
-    cards(suites.iter().map(|suite| {
-        html! {
-            @if has_suites { p { b { @if suite.suite.is_empty() { "no suite" } @else { bdi { (suite.suite) } } } } }
-            p.facts {
-                span { "tests " b { (words::duration(suite.tests_ms)) } }
-                span { "failed attempts " b { (words::duration(suite.failed_attempts_ms)) } }
-                @if let Some(run) = suite.run_ms { span { "from start to end " b { (words::duration(run)) } } }
-                span { "of the newest " (usize::try_from(suite.runs).unwrap_or(COMPARED).min(COMPARED)) " of " (count(suite.runs, "run")) }
-            }
-            @match &suite.change {
-                Some(change) => (changed(change)),
-                None => p.sub { "The change is shown from ten runs on." },
-            }
-        }
-    }))
-}
-
-/// The change since the oldest runs as a sum.
-fn changed(change: &SuiteChange) -> Markup {
-    let parts = [
-        ("new tests", change.new_tests_ms),
-        ("removed tests", change.removed_tests_ms),
-        ("slower tests", change.slower_tests_ms),
-        (
-            "everything else, such as other machines and tests that now fail",
-            change.other_ms,
-        ),
-    ];
-    html! {
-        p.facts {
-            span { "before: tests " b { (words::duration(change.earlier_tests_ms)) } }
-            @for (of, ms) in parts { @if ms != 0 { span { (of) " " b { (difference(ms)) } } } }
-            span { "failed attempts " b { (words::duration(change.earlier_failed_attempts_ms)) } }
-            @if let Some(run) = change.earlier_run_ms { span { "from start to end " b { (words::duration(run)) } } }
+        section aria-labelledby="slowest" {
+            h2 #slowest { "Slowest tests" }
+            p.sub { "By the median of a test's passes at the first attempt in the newest five runs of its suite." }
+            @if of.slowest.is_empty() { p.empty { "No test with a duration passed at its first attempt." } }
+            (cards(of.slowest.iter().map(|test| slow(project, test))))
         }
     }
 }

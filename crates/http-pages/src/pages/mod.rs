@@ -28,56 +28,21 @@ pub(crate) struct PageRoute {
 
 /// Every page except signing in and out.
 pub(crate) static PAGES: [PageRoute; 13] = [
-    PageRoute {
-        path: "/",
-        render: projects::render,
-    },
-    PageRoute {
-        path: "/p/{project}",
-        render: overview::render,
-    },
-    PageRoute {
-        path: "/p/{project}/tests",
-        render: tests::render,
-    },
-    PageRoute {
-        path: "/p/{project}/runs",
-        render: runs::render,
-    },
-    PageRoute {
-        path: "/p/{project}/release",
-        render: release::render,
-    },
-    PageRoute {
-        path: "/p/{project}/runs/{run}",
-        render: run::render,
-    },
-    PageRoute {
-        path: "/p/{project}/runs/{run}/test",
-        render: attempts::render,
-    },
-    PageRoute {
-        path: "/p/{project}/commit/{sha}",
-        render: commit::of_commit,
-    },
-    PageRoute {
-        path: "/p/{project}/pull/{number}",
-        render: commit::of_pull_request,
-    },
-    PageRoute {
-        path: "/p/{project}/test",
-        render: test::render,
-    },
-    PageRoute {
-        path: "/p/{project}/health",
-        render: health::render,
-    },
-    PageRoute {
-        path: "/p/{project}/errors",
-        render: errors::render,
-    },
-    PageRoute {
-        path: "/p/{project}/errors/{fingerprint}",
-        render: error_signature::render,
-    },
+    page("/", projects::render),
+    page("/p/{project}", overview::render),
+    page("/p/{project}/tests", tests::render),
+    page("/p/{project}/runs", runs::render),
+    page("/p/{project}/release", release::render),
+    page("/p/{project}/runs/{run}", run::render),
+    page("/p/{project}/runs/{run}/test", attempts::render),
+    page("/p/{project}/commit/{sha}", commit::of_commit),
+    page("/p/{project}/pull/{number}", commit::of_pull_request),
+    page("/p/{project}/test", test::render),
+    page("/p/{project}/health", health::render),
+    page("/p/{project}/errors", errors::render),
+    page("/p/{project}/errors/{fingerprint}", error_signature::render),
 ];
+
+const fn page(path: &'static str, render: fn(&View<'_>) -> Result<Answer, FrontError>) -> PageRoute {
+    PageRoute { path, render }
+}

@@ -1,12 +1,6 @@
 //! `/p/{id}`: the problems of a project.
 
-use std::sync::Arc;
-
-use assay_answers::{
-    owners::Owners,
-    stable_branch::StableBranchState,
-    test_list::{JudgedTests, NamedVerdict, sorted_part},
-};
+use assay_answers::test_list::{TestFilters, TestList, TestQuery};
 use assay_domain::{
     id::ProjectId,
     observation::{History, RunFacts},
@@ -15,22 +9,20 @@ use assay_domain::{
     period::{Days, Period},
     project::Project,
     run::{Outcome, RunQuery, RunRow},
-    signature::{NewSignature, SignatureSort},
-    store::{SharedKey, StoreError, in_snapshot, shared},
-    test::TestName,
-    test_names::TestNames,
+    signature::{Signature, SignatureQuery, SignatureSort},
+    store::in_snapshot,
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
+    verdict::{ENGINE_WINDOW_DAYS, TestSort, VerdictStatus},
 };
 use assay_markup::{
     chart::{self, RunBar},
-    reading, strip, tile, tile_link, words,
+    figures, reading, strip, tile, tile_link, words,
 };
 use maud::{Markup, html};
 
 use super::{
     first_run,
-    parts::{cards, count, failing_since, newest_commit, when},
+    parts::{cards, count, failing_since, grouped, newest_commit, when},
     rows,
 };
 use crate::{
@@ -40,18 +32,48 @@ use crate::{
     view::View,
 };
 
-/// Most tests of a group on the page.
-const TESTS: usize = 10;
 /// Most runs in the chart.
 const RUNS: usize = 40;
 /// Most release branches on the page, the last ones by name.
 const RELEASES: usize = 10;
-/// Days of the tests.
-const DAYS: i64 = ENGINE_WINDOW_DAYS;
+
+/// The tests of a verdict on the page.
+struct Group {
+    status: VerdictStatus,
+    /// The words below their number.
+    hint: &'static str,
+    /// The heading of those that lost most time.
+    heading: &'static str,
+}
+
+const GROUPS: [Group; 3] = [
+    Group {
+        status: VerdictStatus::Broken,
+        hint: "their code fails, run after run",
+        heading: "Broken",
+    },
+    Group {
+        status: VerdictStatus::Failing,
+        hint: "the newest runs failed, the cause is open",
+        heading: "Failing now",
+    },
+    Group {
+        status: VerdictStatus::Flaky,
+        hint: "fail although the code is good",
+        heading: "Flaky, by time lost",
+    },
+];
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let (history, tests) = Tests::read(view, &project)?;
+    let (judged, lists) = in_snapshot(view.store, &project, |snapshot| {
+        let judged = view.judged(snapshot)?;
+        let mut list = |of: &Group| TestList::in_snapshot(snapshot, &project, &judged, &of.query(), view.now);
+        let lists: Vec<TestList> = GROUPS.iter().map(&mut list).collect::<Result<_, _>>()?;
+        Ok((judged, lists))
+    })?;
+    let (history, stable) = (&judged.history, &judged.stable);
+    let counts = judged.counts();
     let runs = view
         .store
         .runs(
@@ -66,51 +88,43 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     if runs.is_empty() && first_run::has_no_run(view, &project)? {
         return Ok(without_run(view, project));
     }
-    let new_signatures = view
-        .store
-        .new_signatures(&project, &Period::ending(view.now, Days::Seven))?;
-
-    let Tests {
-        total,
-        broken,
-        failing,
-        flaky,
-        stable,
-        owners,
-    } = &*tests;
-    let id = project.id;
-    let list = |group: &Group, heading: &str| {
-        let rows = rows::rows(id, &history, (stable, owners), &group.worst(), view.now);
-        group.section(id, heading, &rows)
+    let new_errors = SignatureQuery {
+        period: Period::ending(view.now, Days::Seven),
+        branch: None,
+        category: None,
+        search: None,
+        sort: SignatureSort::FirstSeen,
+        page: 1,
+        per_page: PerPage::Ten,
     };
+    let new_errors = view.store.signatures(&project, &new_errors)?.signatures;
+    let id = project.id;
     let body = html! {
-        h1 { (stable.sentence(&history)) }
-        @if let Some(since) = stable.red_since(&history) {
+        h1 { (stable.sentence(history)) }
+        @if let Some(since) = stable.red_since(history) {
             @let run = runs.iter().find(|run| run.run_number == since.run_number);
             (failing_since(id, &since, run.and_then(RunRow::subject), run.and_then(|run| run.author_name.as_deref()), view.now))
         }
-        p { "Verdicts: " (words::headline(broken.tests, failing.tests, flaky.tests)) "." }
+        p { "Verdicts: " (words::headline(counts.broken, counts.failing, counts.flaky)) "." }
         p.sub {
-            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_commits(id, &runs, (&history.stable_branch, stable.newest(&history)), view.now))
+            (words::count(counts.total, "test")) " in the last " (ENGINE_WINDOW_DAYS) " days. " (newest_commits(id, &runs, (&history.stable_branch, stable.newest(history)), view.now))
         }
         section.tiles aria-label="Summary" {
-            (broken.tile(id, "broken", "their code fails, run after run"))
-            (failing.tile(id, "failing now", "the newest runs failed, the cause is open"))
-            (flaky.tile(id, "flaky", "fail although the code is good"))
+            @for group in &GROUPS { (group.tile(id, counts.of(group.status))) }
         }
-        (releases(id, &history))
+        (releases(id, history))
         (run_chart(id, &runs))
-        (list(broken, "Broken"))
-        (list(failing, "Failing now"))
-        (list(flaky, "Flaky, by time lost"))
-        (new_errors(id, &new_signatures, view.now))
+        @for (group, list) in GROUPS.iter().zip(&lists) { (group.section(id, list, view.now)) }
+        (new_signatures(id, &new_errors, view.now))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
-    let api = [
-        "/flaky?perPage=50&explain=true",
-        "/runs?days=30&perPage=50",
-        "/errors?days=7&sort=firstSeen&perPage=10",
-    ];
+    let mut api = GROUPS
+        .map(|group| format!("/tests?{}", group.parameters()))
+        .to_vec();
+    api.extend([
+        "/runs?days=30&trusted=true&perPage=50".to_owned(),
+        "/errors?days=7&sort=firstSeen".to_owned(),
+    ]);
     Ok(Answer::of_project(Tab::Overview, "", &api, body, project))
 }
 
@@ -123,116 +137,50 @@ fn without_run(view: &View<'_>, project: Project) -> Answer {
     Answer::of_project(Tab::Overview, "", &["/runs?days=30&perPage=50"], body, project)
 }
 
-/// The tests of the engine's window.
-struct Tests {
-    total: usize,
-    broken: Group,
-    failing: Group,
-    flaky: Group,
-    stable: Arc<StableBranchState>,
-    owners: Arc<Owners>,
-}
-
-impl Tests {
-    /// Reads the runs of the window and judges their tests. Requests over the same runs share the judgement.
-    fn read(view: &View<'_>, project: &Project) -> Result<(Arc<History>, Arc<Self>), FrontError> {
-        let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
-        Ok(in_snapshot(view.store, project, |snapshot| {
-            let history = snapshot.observations(window.0, window.1)?;
-            let key = SharedKey::of_verdicts("overview", &history, view.now);
-            let tests = shared(snapshot, key, window, |snapshot| {
-                let verdicts = view.judged(snapshot)?;
-                let tests = Self::of(&verdicts, &*snapshot.all_test_names()?)?;
-                let bytes = tests.bytes();
-                Ok((tests, bytes))
-            })?;
-            Ok((history, tests))
-        })?)
-    }
-
-    fn of(verdicts: &JudgedTests, names: &TestNames) -> Result<Self, StoreError> {
-        let group = |status| Group::of(verdicts, names, status);
-        Ok(Self {
-            total: verdicts.total(),
-            broken: group(VerdictStatus::Broken)?,
-            failing: group(VerdictStatus::Failing)?,
-            flaky: group(VerdictStatus::Flaky)?,
-            stable: Arc::clone(&verdicts.stable),
-            owners: Arc::clone(&verdicts.owners),
-        })
-    }
-
-    /// The approximate memory of the groups, in bytes.
-    fn bytes(&self) -> usize {
-        let groups = [&self.broken, &self.failing, &self.flaky];
-        let worst = groups.into_iter().flat_map(|group| &group.worst);
-        let tests = worst.map(|(TestName { name, file_path }, verdict)| {
-            name.len() + file_path.as_ref().map_or(0, String::len) + verdict.bytes()
-        });
-        size_of_val(self) + tests.sum::<usize>()
-    }
-}
-
-/// The tests with one status: their number, and those that the page shows.
-struct Group {
-    status: VerdictStatus,
-    tests: usize,
-    /// The tests with the most lost time, at most [`TESTS`] of them.
-    worst: Vec<(TestName, Verdict)>,
-}
-
 impl Group {
-    fn of(verdicts: &JudgedTests, names: &TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
-        let tests = verdicts.entries(names, |(_, verdict)| verdict.status == status)?;
-        let count = tests.len();
-        let worst = sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
-            let (left, right) = (&left.figures, &right.figures);
-            right
-                .time_lost_ms
-                .cmp(&left.time_lost_ms)
-                .then_with(|| right.flake_score.total_cmp(&left.flake_score))
-                .then_with(|| left_name.cmp(right_name))
-        });
-        let owned = worst
-            .into_iter()
-            .map(|(name, verdict)| (name.owned(), verdict.clone()));
-        Ok(Self {
-            status,
-            tests: count,
-            worst: owned.collect(),
-        })
+    /// The ten tests that lost most time.
+    fn query(&self) -> TestQuery {
+        TestQuery {
+            filters: TestFilters::default(),
+            status: Some(self.status),
+            sort: TestSort::TimeLost,
+            by_owner: false,
+            page: 1,
+            per_page: PerPage::Ten,
+        }
     }
 
-    /// The rows of the worst tests, with a link to all. Nothing without a test.
-    fn section(&self, project: ProjectId, heading: &str, rows: &Markup) -> Markup {
+    /// The same as parameters of the list's route.
+    fn parameters(&self) -> String {
+        format!("status={}&sort={}", self.status, TestSort::TimeLost)
+    }
+
+    /// The rows of the list, with a link to all. Nothing without a test.
+    fn section(&self, project: ProjectId, list: &TestList, now: Timestamp) -> Markup {
         html! {
-            @if !self.worst.is_empty() {
-                section aria-label=(heading) {
-                    h2 { (heading) }
-                    (rows)
-                    @if self.tests > self.worst.len() {
-                        p.pages { a href=(links::tests_with(project, self.status)) { "All " (words::grouped(self.tests)) } }
+            @if !list.tests.is_empty() {
+                section aria-label=(self.heading) {
+                    h2 { (self.heading) }
+                    (rows::rows(project, list, now))
+                    @if list.page.page_count > 1 {
+                        p.pages { a href=(links::tests_with(project, self.status)) { "All " (grouped(list.page.total)) } }
                     }
                 }
             }
         }
     }
 
-    fn worst(&self) -> Vec<NamedVerdict<'_>> {
-        let worst = self.worst.iter();
-        worst.map(|(name, verdict)| (name.borrowed(), verdict)).collect()
-    }
-
     /// The number of these tests, with a link to their list if there are any.
-    fn tile(&self, project: ProjectId, label: &str, hint: &str) -> Markup {
-        let (class, figure) = (self.status.as_str(), words::grouped(self.tests));
-        match self.tests {
-            0 => tile(class, &figure, label, hint),
+    fn tile(&self, project: ProjectId, tests: usize) -> Markup {
+        let (class, figure) = (self.status.as_str(), words::grouped(tests));
+        let label = figures::status(self.status).to_lowercase();
+        match tests {
+            0 => tile(class, &figure, &label, self.hint),
             _ => tile_link(
                 class,
                 &figure,
-                label,
-                hint,
+                &label,
+                self.hint,
                 &links::tests_with(project, self.status),
             ),
         }
@@ -336,17 +284,19 @@ fn about(run: &RunRow) -> String {
     )
 }
 
-fn new_errors(project: ProjectId, signatures: &[NewSignature], now: Timestamp) -> Markup {
+/// The errors of the last 7 days that never occurred before.
+fn new_signatures(project: ProjectId, newest_first: &[Signature], now: Timestamp) -> Markup {
+    let new = newest_first.iter().filter(|signature| signature.is_new);
     html! {
-        @if !signatures.is_empty() {
+        @if newest_first.iter().any(|signature| signature.is_new) {
             section aria-label="New errors" {
                 h2 { "New errors of the last 7 days" }
-                (cards(signatures.iter().map(|signature| html! {
+                (cards(new.map(|signature| html! {
                     a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
                     p.facts {
                         span.category { (signature.category) }
-                        span { (count(signature.tests, "test")) }
-                        span { (count(signature.runs, "run")) }
+                        span { (count(signature.test_count, "test")) }
+                        span { (count(signature.run_count, "run")) }
                         span { "first seen " (when(signature.first_seen, now)) }
                     }
                 })))

@@ -12,6 +12,7 @@ use assay_domain::{
     verdict::VerdictStatus,
 };
 use assay_markup::{
+    figures,
     strip::{self, Scale},
     words,
 };
@@ -31,11 +32,11 @@ const JUDGED_PROJECTS: usize = 60;
 /// Most projects with details: those with the most failing tests. Further projects have only their names.
 const DETAILED_PROJECTS: usize = 20;
 
-/// The verdicts whose tests are counted, with their words.
-const COUNTED: [(VerdictStatus, &str); 3] = [
-    (VerdictStatus::Broken, "broken"),
-    (VerdictStatus::Failing, "failing now"),
-    (VerdictStatus::Flaky, "flaky"),
+/// The verdicts whose tests are counted.
+const COUNTED: [VerdictStatus; 3] = [
+    VerdictStatus::Broken,
+    VerdictStatus::Failing,
+    VerdictStatus::Flaky,
 ];
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -52,6 +53,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let matching: Vec<&ProjectEntry> = projects.iter().filter(is_wanted).collect();
     let (cards, others) = detailed(view, &matching)?;
+    let mut api = vec!["/projects".to_owned()];
+    for card in &cards {
+        let of_card = ["/tests", "/runs?days=30&trusted=true&perPage=25"];
+        api.extend(of_card.map(|path| format!("/projects/{}{path}", card.entry.id)));
+    }
     let body = html! {
         h1 { "Projects" }
         @if projects.is_empty() && view.caller.only.is_some() {
@@ -84,7 +90,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         project: None,
         tab: Tab::None,
         body,
-        api: vec!["/projects".to_owned()],
+        api,
     })))
 }
 
@@ -140,15 +146,14 @@ impl Card<'_> {
             verdicts,
             runs,
         } = self;
+        let counts = verdicts.counts();
         let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
         html! {
             section.panel {
                 h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
                 p { b { (verdicts.stable.sentence(&verdicts.history)) } }
                 p.facts {
-                    @for (status, word) in COUNTED {
-                        span { (counted(entry.id, verdicts.count(status), status, word)) }
-                    }
+                    @for status in COUNTED { span { (counted(entry.id, counts.of(status), status)) } }
                 }
                 p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
                 p.sub {
@@ -163,7 +168,8 @@ impl Card<'_> {
 }
 
 /// A number of tests, with a link to their list if there are any.
-fn counted(project: ProjectId, tests: usize, status: VerdictStatus, word: &str) -> Markup {
+fn counted(project: ProjectId, tests: usize, status: VerdictStatus) -> Markup {
+    let word = figures::status(status).to_lowercase();
     html! {
         @if tests > 0 {
             a href=(links::tests_with(project, status)) { b { (words::grouped(tests)) } " " (word) }

@@ -22,7 +22,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let branch = view.text("branch")?;
     let branch = branch.ok_or_else(|| Unanswerable::bad("branch", "is missing"))?;
     let judge = |history: &History| view.engine.verdicts(history, view.now);
-    let requested = (view.page()?, PER_PAGE);
+    let requested = (view.query.page()?, PER_PAGE);
     let state = release(view.store, judge, &project, &branch, requested, view.now)?;
     let state = state.ok_or(Unanswerable::BranchNotFound)?;
     let path = links::project(project.id, "/release");
@@ -36,7 +36,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (tests(project.id, &state, view.now))
         (pager(&state.page, |page| links::with_query(&path, &[("branch", Some(&branch)), ("page", Some(&page.to_string()))])))
     };
-    let api = format!("/releases/{}?perPage=50", links::escaped(&branch));
+    let page = state.page.page.to_string();
+    let api = links::with_query(
+        &format!("/releases/{}", links::escaped(&branch)),
+        &[("page", Some(page.as_str())), ("perPage", Some("50"))],
+    );
     let heading = format!("Release {branch}");
     Ok(Answer::of_project(Tab::Runs, &heading, &[api], body, project))
 }

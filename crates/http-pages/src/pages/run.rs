@@ -87,7 +87,7 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
     let sort = view.query.parse("sort", "must be duration", |sort| {
         (sort == "duration").then_some("duration")
     })?;
-    let page = view.page()?;
+    let page = view.query.page()?;
     let run_with = |tests: &SomeTests| -> Result<_, FrontError> {
         let run = view.store.run_with(project, id, tests)?;
         run.ok_or(Unanswerable::RunNotFound.into())

@@ -22,18 +22,7 @@ use crate::{
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let query = query(view)?;
-    let is_by_duration = view
-        .query
-        .parse("sort", "must be duration", |sort| {
-            (sort == "duration").then_some(())
-        })?
-        .is_some();
-    let sort = is_by_duration.then_some("duration");
-    let mut page = view.store.runs(&project, &query)?;
-    if is_by_duration {
-        page.runs = view.store.longest_runs(&project, &query)?;
-        (page.has_older, page.has_newer) = (false, false);
-    }
+    let page = view.store.runs(&project, &query)?;
     let branches = view.store.branches(&project)?;
     let days = query.period.days.count().to_string();
     let filters = [
@@ -43,7 +32,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("status", query.status.map(Outcome::as_str)),
         ("kind", query.kind.map(RunKind::as_str)),
         ("trusted", query.trusted.map(word_of)),
-        ("sort", sort),
     ];
     let address = |run: &RunRow, direction: &'static str| {
         let cursor = cursor::encode(RunPosition {
@@ -60,9 +48,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         h1 { "Runs" }
         p.sub { "Stable branch " code { bdi { (page.stable_branch) } } "." }
         @if let Some(branch) = &query.branch { p { a href=(links::release(project.id, branch)) { "May a release be cut from " bdi { (branch) } "?" } } }
-        (controls(view, project.id, &query, sort, &branches.names))
+        (controls(view, project.id, &query, &branches.names))
         div #results {
-            p.sub { (count(page.total, "run")) " in " (query.period.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }
+            p.sub { (count(page.total, "run")) " in " (query.period.days.count()) " days" @if is_filtered(&query) { " with these filters" } "." }
             @if page.runs.is_empty() { (empty_list(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
@@ -89,12 +77,6 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     let period = view.period()?;
     let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.query.word("status")?);
     let kind: Option<RunKind> = view.query.word("kind")?;
-    let sha = view
-        .query
-        .parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
-            let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-            is_sha.then(|| sha.to_ascii_lowercase())
-        })?;
     let trusted: Option<bool> = view
         .query
         .parse("trusted", "must be true or false", |word| word.parse().ok())?;
@@ -111,7 +93,7 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
     Ok(RunQuery {
         period,
         branch,
-        sha,
+        sha: view.query.sha()?,
         pull_request: None,
         kind,
         trusted,
@@ -126,13 +108,7 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
 }
 
 /// The filters of the list.
-fn controls(
-    view: &View<'_>,
-    project: ProjectId,
-    query: &RunQuery,
-    sort: Option<&str>,
-    branches: &[String],
-) -> Markup {
+fn controls(view: &View<'_>, project: ProjectId, query: &RunQuery, branches: &[String]) -> Markup {
     let status = query.status.map(Outcome::as_str);
     let kind = query.kind.map(RunKind::as_str);
     let trusted = query.trusted.map(word_of);
@@ -156,7 +132,6 @@ fn controls(
                 (choice("true", trusted, "a trusted key"))
                 (choice("false", trusted, "a public key"))
             } }
-            label { span { "Sort by" } select name="sort" { (choice("", sort, "newest")) (choice("duration", sort, "duration")) } }
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }
         }

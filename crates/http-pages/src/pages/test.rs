@@ -308,13 +308,6 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
         .take(DURATIONS)
         .filter_map(|occurrence| Some((occurrence, occurrence.duration_ms?)))
         .collect();
-    let lost: u64 = newest_first
-        .iter()
-        .filter_map(|occurrence| occurrence.lost_ms)
-        .sum();
-    let mut sorted: Vec<u64> = timed.iter().map(|(_, ms)| *ms).collect();
-    sorted.sort_unstable();
-    let median = sorted.get(sorted.len() / 2).copied();
     let bars: Vec<PeriodBar> = timed
         .iter()
         .rev()
@@ -336,12 +329,9 @@ fn durations(newest_first: &[Occurrence]) -> Markup {
             .unwrap_or_default()
     };
     html! {
-        @if let Some(median) = median {
+        @if let Some(longest) = timed.iter().map(|(_, ms)| *ms).max() {
             figure.panel {
-                figcaption {
-                    b { "Durations" }
-                    span { "median " (words::duration(median)) ", at most " (words::duration(sorted.last().copied().unwrap_or_default())) "; lost in failed attempts: " (words::duration(lost)) }
-                }
+                figcaption { b { "Durations" } span { "at most " (words::duration(longest)) } }
                 (chart::periods(&bars, &format!("Durations of the newest {}", words::count(bars.len(), "run")), [&day(timed.last()), &day(timed.first())]))
             }
         }

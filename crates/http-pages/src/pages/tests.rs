@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_answers::test_list::{self, OWNERS, OwnerCounts, STATUSES, TestFilters, TestQuery};
+use assay_answers::test_list::{self, OwnerCounts, TestFilters, TestList, TestQuery};
 use assay_domain::{
     observation::History,
     owners::OwnerFilter,
@@ -14,7 +14,7 @@ use assay_markup::{figures, reading, strip, words};
 use maud::{Markup, html};
 
 use super::{
-    parts::{branch_field, choice, pager},
+    parts::{branch_field, choice, count, pager},
     rows,
 };
 use crate::{
@@ -46,35 +46,48 @@ fn filters_of(view: &View<'_>) -> Result<TestFilters, FrontError> {
         search: view.text("search")?,
         file: view.text("file")?,
         branch: view.text("branch")?,
-        variant: view
-            .query
-            .parse("variant", "must be 1 to 500 characters long", |variant| {
-                (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
-            })?,
+        variant: view.query.text("variant", VARIANT_CHARS)?,
         error: view.text("error")?,
-        is_red: view
-            .query
-            .parse("red", "must be 1", |red| (red == "1").then_some(()))?
-            .is_some(),
-        is_new: view
-            .query
-            .parse("new", "must be 1", |new| (new == "1").then_some(()))?
-            .is_some(),
+        is_red: is_chosen(view, "red", &["true", "1"])?,
+        is_new: is_chosen(view, "new", &["true", "1"])?,
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
     })
 }
 
-/// The filters as parameters of an address of the page.
-fn parameters(filters: &TestFilters) -> [(&'static str, Option<&str>); 8] {
+/// Whether a parameter has one of these words.
+fn is_chosen(view: &View<'_>, name: &'static str, words: &[&str]) -> Result<bool, FrontError> {
+    let rule = format!("must be {}", words.first().unwrap_or(&"absent"));
+    let chosen = view
+        .query
+        .parse(name, &rule, |word| words.contains(&word).then_some(()));
+    Ok(chosen?.is_some())
+}
+
+/// The order of the list, unless it is the default.
+fn chosen_sort(query: &TestQuery) -> Option<&'static str> {
+    (query.sort != TestSort::Verdict).then(|| query.sort.as_str())
+}
+
+/// The parameters of an address of the page, and of its route.
+fn parameters<'a>(
+    query: &'a TestQuery,
+    status: Option<&'a str>,
+    page: Option<&'a str>,
+) -> [(&'static str, Option<&'a str>); 12] {
+    let filters = &query.filters;
     [
+        ("status", status),
+        ("sort", chosen_sort(query)),
         ("search", filters.search.as_deref()),
         ("file", filters.file.as_deref()),
         ("branch", filters.branch.as_deref()),
         ("variant", filters.variant.as_deref()),
         ("error", filters.error.as_deref()),
-        ("red", filters.is_red.then_some("1")),
-        ("new", filters.is_new.then_some("1")),
+        ("red", filters.is_red.then_some("true")),
+        ("new", filters.is_new.then_some("true")),
         ("owner", filters.owner.as_ref().map(OwnerFilter::as_str)),
+        ("group", query.by_owner.then_some("owner")),
+        ("page", page),
     ]
 }
 
@@ -82,125 +95,97 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let status: Option<VerdictStatus> = view.query.word("status")?;
     let sort: Option<TestSort> = view.query.word("sort")?;
-    let filters = filters_of(view)?;
-    let is_grouped = view
-        .query
-        .parse("group", "must be owner", |group| (group == "owner").then_some(()))?
-        .is_some();
     let query = TestQuery {
-        filters,
+        filters: filters_of(view)?,
         status,
         sort: sort.unwrap_or(TestSort::Verdict),
-        by_owner: is_grouped,
-        page: view.page()?,
+        by_owner: is_chosen(view, "group", &["owner"])?,
+        page: view.query.page()?,
         per_page: PerPage::Fifty,
     };
-    let (verdicts, names, hits) = in_snapshot(view.store, &project, |snapshot| {
-        let verdicts = view.judged(snapshot)?;
-        Ok((
-            verdicts,
-            snapshot.all_test_names()?,
-            query.hits(snapshot, view.now)?,
-        ))
+    let (judged, list) = in_snapshot(view.store, &project, |snapshot| {
+        let judged = view.judged(snapshot)?;
+        let list = TestList::in_snapshot(snapshot, &project, &judged, &query, view.now)?;
+        Ok((judged, list))
     })?;
-    let selected = query.select(&verdicts, &names, hits.as_ref(), view.now)?;
-    let TestQuery { filters, sort, .. } = &query;
-    let (place, page_tests) = (&selected.page, &selected.tests);
+    let (filters, sorted) = (&query.filters, chosen_sort(&query));
+    let history = &judged.history;
     let path = links::project(project.id, "/tests");
-    let sorted = Some(sort.as_str()).filter(|_| *sort != TestSort::Verdict);
     let address = |status: Option<&str>, page: Option<&str>| {
-        let mut parameters = vec![("status", status), ("sort", sorted)];
-        parameters.extend(self::parameters(filters));
-        parameters.push(("group", is_grouped.then_some("owner")));
-        parameters.push(("page", page));
-        links::with_query(&path, &parameters)
+        links::with_query(&path, &parameters(&query, status, page))
     };
     let chosen = status.map(VerdictStatus::as_str);
-    let runs = verdicts.history.runs.iter();
+    let runs = history.runs.iter();
     let branches: BTreeSet<&str> = runs.filter_map(|run| run.run.branch.as_deref()).collect();
     let body = html! {
         h1 { "Tests" }
-        p.sub { (verdicts.stable.sentence(&verdicts.history)) "." }
+        p.sub { (list.stable.explanation) "." }
         form.controls role="search" action=(path) method="get" data-live {
             @if let Some(status) = chosen { input type="hidden" name="status" value=(status); }
             @if let Some(error) = &filters.error { input type="hidden" name="error" value=(error); }
             label.search { span.unseen { "Search tests" } input name="search" type="search" value=[filters.search.as_deref()] maxlength="200" placeholder="Search tests" autocomplete="off"; }
             label { span { "File" } input name="file" value=[filters.file.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
             (branch_field("Fails on", "any branch", filters.branch.as_deref(), branches.into_iter()))
-            (variants(&verdicts.history, filters.variant.as_deref()))
+            (variants(history, filters.variant.as_deref()))
             label { span { "Sort by" } select name="sort" { @for (word, label) in SORTS { (choice(if word == TestSort::Verdict { "" } else { word.as_str() }, Some(sorted.unwrap_or_default()), label)) } } }
-            label.check { input name="red" type="checkbox" value="1" checked[filters.is_red]; span { "fail on the stable branch" } }
-            @if !verdicts.owners.is_empty() {
+            label.check { input name="red" type="checkbox" value="true" checked[filters.is_red]; span { "fail on the stable branch" } }
+            @if !judged.owners.is_empty() {
                 label { span { "Owner" } input name="owner" value=[filters.owner.as_ref().map(OwnerFilter::as_str)] maxlength="200" placeholder="any" autocomplete="off"; }
-                label.check { input name="group" type="checkbox" value="owner" checked[is_grouped]; span { "by owner" } }
+                label.check { input name="group" type="checkbox" value="owner" checked[query.by_owner]; span { "by owner" } }
             }
-            label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
+            label.check { input name="new" type="checkbox" value="true" checked[filters.is_new]; span { "new this week" } }
             button type="submit" { "Apply" }
         }
         div #results {
             @if let Some(error) = &filters.error {
                 p.facts {
-                    span { "Only tests with the error " a href=(links::signature(project.id, error)) { bdi { (hits.as_ref().map_or(error, |hits| &hits.title)) } } }
+                    span { "Only tests with the error " a href=(links::signature(project.id, error)) { bdi { (list.error_title.as_ref().unwrap_or(error)) } } }
                 }
             }
             nav.controls aria-label="Verdict" {
                 div.chips {
-                    a href=(address(None, None)) aria-current=[status.is_none().then_some("true")] { "All " span { (words::grouped(selected.counts.total)) } }
-                    @for each in STATUSES {
-                        @let tests = selected.counts.of(each);
+                    a href=(address(None, None)) aria-current=[status.is_none().then_some("true")] { "All " span { (words::grouped(list.counts.total)) } }
+                    @for each in VerdictStatus::LISTED {
+                        @let tests = list.counts.of(each);
                         @if tests > 0 || status == Some(each) {
                             a href=(address(Some(each.as_str()), None)) aria-current=[(status == Some(each)).then_some("true")] { (figures::status(each)) " " span { (words::grouped(tests)) } }
                         }
                     }
                 }
             }
-            @if let Some(owners) = &selected.owners { (owners_table(&path, owners)) }
-            @if page_tests.is_empty() {
-                @if verdicts.total() == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds a run." } }
+            @if let Some(owners) = &list.owners { (owners_table(&path, owners, list.other_owners)) }
+            @if list.tests.is_empty() {
+                @if judged.counts().total == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds a run." } }
                 @else { p.empty {
                     "No test matches."
-                    @if self::parameters(filters).iter().any(|(_, value)| value.is_some()) { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
+                    @if *filters != TestFilters::default() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
-                (rows::rows(project.id, &verdicts.history, (&verdicts.stable, &verdicts.owners), page_tests, view.now))
+                (rows::rows(project.id, &list, view.now))
             }
-            (pager(place, |page| address(chosen, Some(&page.to_string()))))
+            (pager(&list.page, |page| address(chosen, Some(&page.to_string()))))
         }
         (strip::legend(strip::RUN_OUTCOMES))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::NEW, &reading::FIGURES]))
     };
-    let mut api = vec![("status", chosen), ("sort", sorted)];
-    api.extend(self::parameters(filters).map(|(name, value)| {
-        (
-            name,
-            value.map(|value| {
-                if ["red", "new"].contains(&name) {
-                    "true"
-                } else {
-                    value
-                }
-            }),
-        )
-    }));
-    let number = place.page.to_string();
-    api.extend([
-        ("group", is_grouped.then_some("owner")),
-        ("page", Some(&*number).filter(|_| place.page > 1)),
-        ("perPage", Some("50")),
-    ]);
-    let api = links::with_query("/tests", &api);
+    let number = list.page.page.to_string();
+    let place = Some(number.as_str()).filter(|_| list.page.page > 1);
+    let per_page = [("perPage", Some("50"))];
+    let api = links::with_query(
+        "/tests",
+        &[&parameters(&query, chosen, place)[..], &per_page].concat(),
+    );
     Ok(Answer::of_project(Tab::Tests, "Tests", &[api], body, project))
 }
 
 /// The owners, each with a link to its tests.
-fn owners_table(path: &str, owners: &[OwnerCounts]) -> Markup {
-    let omitted = owners.len().saturating_sub(OWNERS);
+fn owners_table(path: &str, owners: &[OwnerCounts], others: Option<u64>) -> Markup {
     html! {
         div.panel.wide tabindex="0" role="group" aria-label="Owners" {
             table.owners {
                 thead { tr { th scope="col" { "Owner" } th.number scope="col" { "Broken" } th.number scope="col" { "Failing now" } th.number scope="col" { "Flaky" } th.number scope="col" { "Tests" } } }
                 tbody {
-                    @for OwnerCounts { owner, counts } in owners.iter().take(OWNERS) {
+                    @for OwnerCounts { owner, counts } in owners {
                         tr {
                             td { a href=(links::with_query(path, &[("owner", Some(owner))])) { bdi { (owner) } } }
                             @for tests in [counts.broken, counts.failing, counts.flaky, counts.total] { td.number { (words::grouped(tests)) } }
@@ -208,7 +193,7 @@ fn owners_table(path: &str, owners: &[OwnerCounts]) -> Markup {
                     }
                 }
             }
-            @if omitted > 0 { p.sub { "And " (words::count(omitted, "other owner")) } }
+            @if let Some(others @ 1..) = others { p.sub { "And " (count(others, "other owner")) } }
         }
     }
 }

@@ -3,26 +3,31 @@
 use std::borrow::Cow;
 
 use assay_domain::{
-    id::RunId,
-    project::Project,
-    run::{RunRow, RunStatus},
-    store::StoreError,
-    timestamp::Timestamp,
-    verdict::{Signal, VerdictStatus},
+    attempt::AttemptStatus, id::RunId, project::Project, store::StoreError, timestamp::Timestamp,
 };
-use diesel::prelude::*;
+use diesel::{
+    deserialize::{self, FromSql},
+    pg::{Pg, PgValue},
+    prelude::*,
+    row::{Field as _, NamedRow, Row},
+    sql_types::{BigInt, Bool, Double, Integer, Text, Timestamptz, Untyped},
+};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::{
     Database,
     db::{
-        column::{At, beginning, optional_word, status},
+        column::{At, failure_codes, status},
         period::retention_bounds,
-        pool::Read,
-        schema::{attempt, run, signature},
-        sql_statement::SqlStatement,
+        pool::{Read, converted},
+        schema::run,
+        sql_statement::{SqlRow, SqlStatement},
     },
-    read::{browser::Browsers, result_block, run::StoredRun, signature::attempts_of_run, verdict},
+    read::{
+        browser::Browsers,
+        result_block::{self, StoredResult},
+    },
 };
 
 /// How many characters of a message are exported.
@@ -124,144 +129,145 @@ impl Database {
     }
 
     /// The rows of `tests` of the project's tests whose newest result is visible and whose number is at least `from`,
-    /// ascending, at most `limit`, each with the number.
+    /// ascending, at most `limit`, and the number from which the next ones begin.
     pub fn tests_to_export(
         &self,
         project: &Project,
         from: i32,
         limit: u32,
-    ) -> Result<Vec<(i32, ExportRow)>, StoreError> {
-        self.on_standby("exporting tests", |connection| {
+    ) -> Result<(Vec<ExportRow>, Option<i32>), StoreError> {
+        let rows = self.on_standby("exporting tests", |connection| {
             exported_tests(connection, project, from, limit)
-        })
+        })?;
+        let last = rows.last().and_then(|last| last.first());
+        let next = last.and_then(|number| {
+            let ExportValue::Int(number) = number else {
+                return None;
+            };
+            number.checked_add(1)
+        });
+        Ok((rows, next))
     }
 }
 
+/// A row of a statement with the columns of a table in docs/export.md.
+struct SelectedRow(ExportRow);
+
+impl SqlRow for SelectedRow {
+    type Sql = Untyped;
+}
+
+impl QueryableByName<Pg> for SelectedRow {
+    fn build<'a>(row: &impl NamedRow<'a, Pg>) -> deserialize::Result<Self> {
+        let value = |place| {
+            let column = Row::get(row, place).ok_or("a row lacks a column")?;
+            column.value().map_or(Ok(ExportValue::Null), typed)
+        };
+        let values: deserialize::Result<ExportRow> = (0..row.field_count()).map(value).collect();
+        Ok(Self(values?))
+    }
+}
+
+/// A value by the number of its type in Postgres.
+fn typed(value: PgValue<'_>) -> deserialize::Result<ExportValue> {
+    Ok(match value.get_oid().get() {
+        16 => <bool as FromSql<Bool, Pg>>::from_sql(value)?.into(),
+        20 => <i64 as FromSql<BigInt, Pg>>::from_sql(value)?.into(),
+        23 => <i32 as FromSql<Integer, Pg>>::from_sql(value)?.into(),
+        25 => <String as FromSql<Text, Pg>>::from_sql(value)?.into(),
+        701 => <f64 as FromSql<Double, Pg>>::from_sql(value)?.into(),
+        1184 => <At as FromSql<Timestamptz, Pg>>::from_sql(value)?.into(),
+        other => return Err(format!("no column has the type {other}").into()),
+    })
+}
+
+fn rows(
+    statement: SqlStatement<'_, SelectedRow>,
+    connection: &mut PgConnection,
+) -> QueryResult<Vec<ExportRow>> {
+    let rows = statement.load(connection)?.into_iter();
+    Ok(rows.map(|SelectedRow(row)| row).collect())
+}
+
 fn exported_run(connection: &mut PgConnection, project: &Project, number: i32) -> Read<Option<ExportedRun>> {
-    let id = project.id.0;
-    let stored: Option<StoredRun> = run::table
-        .find((id, number))
-        .select(StoredRun::as_select())
+    let found: Option<(Uuid, At)> = run::table
+        .find((project.id.0, number))
+        .select((run::id, run::started_at))
         .first(connection)
         .optional()?;
-    let Some(stored) = stored else {
+    let Some((id, start)) = found else {
         return Ok(None);
     };
-    let start = stored.started_at;
-    let mut stored_results = Vec::new();
-    for block in result_block::of_run(connection, id, number, start)? {
-        stored_results.extend(block.results()?);
-    }
-    /// Test, execution, retry and whether it is final; status; start and whether that is its own, duration, browser;
-    /// fingerprint, message, reason of a skip.
-    type Attempt = (
-        (i32, i32, i32, bool),
-        i16,
-        (At, bool, Option<i64>, i32),
-        (Option<String>, Option<String>, Option<String>),
-    );
-    let stored_attempts: Vec<Attempt> = attempts_of_run(id, number, start)
-        .order((
-            attempt::test,
-            attempt::execution,
-            attempt::retry,
-            attempt::part,
-            attempt::place,
-        ))
-        .select((
-            (
-                attempt::test,
-                attempt::execution,
-                attempt::retry,
-                attempt::is_final,
-            ),
-            attempt::status,
-            (
-                attempt::occurred_at,
-                attempt::timed,
-                attempt::duration_ms,
-                attempt::browser,
-            ),
-            (
-                signature::fingerprint.nullable(),
-                beginning(attempt::message, MESSAGE_CHARS),
-                attempt::skip_reason,
-            ),
-        ))
-        .load(connection)?;
-    let numbers = stored_results.iter().map(|result| result.browser);
-    let numbers = numbers.chain(stored_attempts.iter().map(|(_, _, (.., browser), _)| *browser));
-    let browsers = Browsers::load(connection, id, numbers)?;
-
     let key = [number.into(), start.into()];
-    let row = |values: &[ExportValue]| [&key, values].concat();
-    let (mut results, mut attempts) = (Vec::with_capacity(stored_results.len()), Vec::new());
-    for result in stored_results {
+    let statuses: Vec<&str> = AttemptStatus::ALL.iter().map(|status| status.as_str()).collect();
+    let failures: Vec<i32> = failure_codes().map(i32::from).collect();
+    let of_run = |statement: &'static str| {
+        SqlStatement::new(statement)
+            .bind("statuses", &*statuses)
+            .bind("characters", MESSAGE_CHARS)
+            .bind("project", project.id.0)
+            .bind("number", number)
+            .bind("start", start)
+    };
+    let run = of_run(
+        "SELECT number, id::text, suite, branch, commit_sha, tested_revision, pull_request_number, run_url, \
+         coalesce(status, 'incomplete'), counts_in_verdicts, started_at, finished_at, duration_ms, total, passed, failed, \
+         skipped, recovered, CASE WHEN sharded THEN shards_received END, CASE WHEN sharded THEN shards_expected END \
+         FROM run WHERE project_id = {project} AND number = {number}",
+    );
+    let attempts = of_run(
+        "SELECT attempt.run_number, attempt.started_at, attempt.test, attempt.execution, attempt.retry, attempt.is_final, \
+         ({statuses})[attempt.status + 1], CASE WHEN attempt.timed THEN attempt.occurred_at END, attempt.duration_ms, \
+         browser.name, signature.fingerprint, left(attempt.message, {characters}), attempt.skip_reason \
+         FROM attempt LEFT JOIN browser ON browser.ordinal = attempt.browser AND browser.project_id = {project} \
+         LEFT JOIN signature ON signature.ordinal = attempt.signature AND signature.project_id = {project} \
+         WHERE attempt.project_id = {project} AND attempt.run_number = {number} AND attempt.started_at = {start} \
+         ORDER BY attempt.test, attempt.execution, attempt.retry, attempt.part, attempt.place",
+    );
+    let has_failures = SqlStatement::<bool>::new(
+        "SELECT EXISTS (SELECT FROM attempt WHERE project_id = {project} AND run_number = {number} \
+         AND started_at = {start} AND status = ANY({failures}))",
+    )
+    .bind("project", project.id.0)
+    .bind("number", number)
+    .bind("start", start)
+    .bind("failures", &*failures);
+    Ok(Some(ExportedRun {
+        id: RunId(id),
+        has_failures: has_failures.get_result(connection)?,
+        run: rows(run, connection)?.pop().unwrap_or_default(),
+        results: exported_results(connection, project, number, start)?,
+        attempts: rows(attempts, connection)?,
+        key,
+    }))
+}
+
+fn exported_results(
+    connection: &mut PgConnection,
+    project: &Project,
+    run: i32,
+    start: At,
+) -> Read<Vec<ExportRow>> {
+    let mut results = Vec::new();
+    for block in result_block::of_run(connection, project.id.0, run, start)? {
+        results.extend(block.results()?);
+    }
+    let numbers = results.iter().map(|result| result.browser);
+    let browsers = Browsers::load(connection, project.id.0, numbers)?;
+    let row = |result: StoredResult| {
         let started_at = result.start_offset_ms.map(|ms| start.0.plus_ms(ms.into()));
-        results.push(row(&[
+        Ok(vec![
+            run.into(),
+            start.into(),
             result.test.into(),
             status(result.status)?.as_str().into(),
             started_at.into(),
             result.duration_ms.into(),
             result.attempts.max(1).into(),
             browsers.name(result.browser).into(),
-        ]));
-    }
-    let mut has_failures = false;
-    for ((test, execution, retry, is_final), code, (at, timed, duration_ms, browser), texts) in
-        stored_attempts
-    {
-        let status = status(code)?;
-        has_failures |= status.is_failure();
-        attempts.push(row(&[
-            test.into(),
-            execution.into(),
-            retry.into(),
-            is_final.into(),
-            status.as_str().into(),
-            timed.then_some(at).into(),
-            duration_ms.into(),
-            browsers.name(browser).into(),
-            texts.0.into(),
-            texts.1.into(),
-            texts.2.into(),
-        ]));
-    }
-    let run = stored.row()?;
-    Ok(Some(ExportedRun {
-        id: run.id,
-        key,
-        has_failures,
-        run: run_row(run),
-        results,
-        attempts,
-    }))
-}
-
-fn run_row(run: RunRow) -> ExportRow {
-    let counts = run.counts;
-    vec![
-        run.run_number.into(),
-        run.id.to_string().into(),
-        run.suite.into(),
-        run.branch.into(),
-        run.commit_sha.into(),
-        run.tested_revision.into(),
-        run.pull_request_number.into(),
-        run.run_url.into(),
-        RunStatus::from(run.status).as_str().into(),
-        run.trusted.into(),
-        run.started_at.into(),
-        run.finished_at.into(),
-        run.duration_ms.into(),
-        counts.total.into(),
-        counts.passed.into(),
-        counts.failed.into(),
-        counts.skipped.into(),
-        counts.recovered.into(),
-        run.shards.map(|shards| shards.received).into(),
-        run.shards.and_then(|shards| shards.expected).into(),
-    ]
+        ])
+    };
+    converted(results, row)
 }
 
 fn exported_tests(
@@ -269,53 +275,23 @@ fn exported_tests(
     project: &Project,
     first: i32,
     limit: u32,
-) -> Read<Vec<(i32, ExportRow)>> {
-    /// Number, name and file; status, reason and body of the verdict, when it was judged; its figures.
-    type Row = (
-        (i32, String, Option<String>),
-        (Option<String>, Option<String>, Option<String>, Option<At>),
-        (Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<i64>),
-    );
-    let rows: Vec<Row> = SqlStatement::new(
-        "SELECT test.ordinal, test.name, test.file_path, block.status[test.ordinal % 128 + 1], \
-         block.reason[test.ordinal % 128 + 1], block.bodies[block.body[test.ordinal % 128 + 1]], \
-         project.evaluated_at, \
-         block.flake_score[test.ordinal % 128 + 1], block.flake_rate[test.ordinal % 128 + 1], \
-         block.broken_probability[test.ordinal % 128 + 1], block.impact[test.ordinal % 128 + 1], \
-         block.time_lost_ms[test.ordinal % 128 + 1] \
+) -> Read<Vec<ExportRow>> {
+    let statement = SqlStatement::new(
+        "SELECT test.ordinal, test.name, test.file_path, block.status[{place}], block.reason[{place}], \
+         block.bodies[block.body[{place}]]::jsonb ->> 'explanation', block.flake_score[{place}], \
+         block.flake_rate[{place}], block.broken_probability[{place}], block.impact[{place}], \
+         block.time_lost_ms[{place}], CASE WHEN block.status[{place}] IS NOT NULL THEN project.evaluated_at END \
          FROM test JOIN project ON project.id = test.project_id \
          LEFT JOIN verdict_block AS block ON block.block = test.ordinal / 128 \
          AND block.project_id = {project} WHERE test.project_id = {project} AND project.id = {project} \
-         AND test.ordinal >= {first} AND coalesce(block.newest[test.ordinal % 128 + 1], 'infinity') >= \
-         {visible_from} ORDER BY test.ordinal LIMIT {limit}",
-    )
-    .bind("project", project.id.0)
-    .bind("first", first)
-    .bind("visible_from", At(project.visible_from))
-    .bind("limit", i64::from(limit))
-    .load(connection)?;
-    let mut tests = Vec::with_capacity(rows.len());
-    for ((test, name, file_path), (status, reason, body, evaluated_at), figures) in rows {
-        let status: Option<VerdictStatus> = optional_word("verdict", status.as_deref())?;
-        let reason: Option<Signal> = optional_word("signal", reason.as_deref())?;
-        let body = body.as_deref().map(verdict::parsed).transpose()?;
-        let (flake_score, flake_rate, broken_probability, impact, time_lost_ms) = figures;
-        let of_verdict: [ExportValue; 9] = [
-            status.map(VerdictStatus::as_str).into(),
-            reason.map(Signal::as_str).into(),
-            body.map(|body| body.explanation).into(),
-            flake_score.into(),
-            flake_rate.into(),
-            broken_probability.into(),
-            impact.into(),
-            time_lost_ms.into(),
-            evaluated_at.into(),
-        ];
-        let has_verdict = status.is_some();
-        let of_verdict = of_verdict.map(|value| if has_verdict { value } else { ExportValue::Null });
-        let mut row = vec![test.into(), name.into(), file_path.into()];
-        row.extend(of_verdict);
-        tests.push((test, row));
-    }
-    Ok(tests)
+         AND test.ordinal >= {first} AND coalesce(block.newest[{place}], 'infinity') >= {visible_from} \
+         ORDER BY test.ordinal LIMIT {limit}",
+    );
+    let statement = statement
+        .text("place", "test.ordinal % 128 + 1")
+        .bind("project", project.id.0)
+        .bind("first", first)
+        .bind("visible_from", At(project.visible_from))
+        .bind("limit", i64::from(limit));
+    Ok(rows(statement, connection)?)
 }

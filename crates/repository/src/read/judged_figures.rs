@@ -3,13 +3,16 @@
 use assay_domain::{
     id::ProjectId,
     settings::{FlakeBudget, FlakeBudgetState},
-    store::ProjectFigures,
-    verdict::VerdictStatus,
+    store::{JudgedFigures, ProjectFigures},
 };
 use diesel::prelude::*;
 use uuid::Uuid;
 
-use crate::db::{column::corrupt, pool::Read, schema::project};
+use crate::db::{
+    column::corrupt,
+    pool::{Read, converted},
+    schema::project,
+};
 
 /// Most projects with figures for the operators' metrics.
 const MOST_FIGURES: i64 = 100;
@@ -33,39 +36,40 @@ pub(crate) fn budget_state(
     was_exceeded: bool,
     health: Option<&[i64]>,
 ) -> Option<FlakeBudgetState> {
+    let judged = health.and_then(of_stored);
     flake_budget(numbers).map(|budget| FlakeBudgetState {
         budget,
-        is_exceeded: budget.is_exceeded(was_exceeded, flaky(health)),
+        is_exceeded: budget.is_exceeded(was_exceeded, judged.map_or(0, |judged| flaky_tests(&judged))),
     })
 }
 
-/// The number of flaky tests in stored figures.
-pub(crate) fn flaky(stored: Option<&[i64]>) -> i32 {
-    let flaky = stored.and_then(|figures| figures.get(2).copied()).unwrap_or(0);
+/// The number of flaky tests.
+pub(crate) fn flaky_tests(judged: &JudgedFigures) -> i32 {
+    let [_, _, flaky, _, _] = judged.tests;
     i32::try_from(flaky).unwrap_or(i32::MAX)
 }
 
-/// The figures of a judgement.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Health {
-    /// The tests by verdict, in the order of [`VerdictStatus::LISTED`].
-    pub(crate) tests: [i64; 5],
-    pub(crate) runs: i64,
-    pub(crate) failed_runs: i64,
-    pub(crate) flaky_lost_ms: i64,
+/// The figures in the order in which they are stored.
+pub(crate) fn stored(judged: &JudgedFigures) -> Vec<i64> {
+    let others = [judged.runs, judged.failed_runs, judged.flaky_lost_ms];
+    judged.tests.into_iter().chain(others).collect()
 }
 
-impl Health {
-    /// The figures in the order in which they are stored.
-    pub(crate) fn stored(&self) -> Vec<i64> {
-        let others = [self.runs, self.failed_runs, self.flaky_lost_ms];
-        self.tests.into_iter().chain(others).collect()
-    }
+fn of_stored(stored: &[i64]) -> Option<JudgedFigures> {
+    let [tests @ .., runs, failed_runs, flaky_lost_ms] = stored else {
+        return None;
+    };
+    Some(JudgedFigures {
+        tests: tests.try_into().ok()?,
+        runs: *runs,
+        failed_runs: *failed_runs,
+        flaky_lost_ms: *flaky_lost_ms,
+    })
 }
 
 /// The figures of the projects that were judged last.
 pub(crate) fn judged_figures(connection: &mut PgConnection) -> Read<Vec<ProjectFigures>> {
-    type Row = (Uuid, String, Option<Vec<i64>>, (Option<Vec<i32>>, bool));
+    type Row = (Uuid, String, Option<Vec<i64>>, Option<Vec<i32>>, bool);
     let rows: Vec<Row> = project::table
         .filter(project::deleted_at.is_null())
         .filter(project::health.is_not_null())
@@ -76,27 +80,19 @@ pub(crate) fn judged_figures(connection: &mut PgConnection) -> Read<Vec<ProjectF
             project::id,
             project::name,
             project::health,
-            (project::flake_budget, project::is_budget_exceeded),
+            project::flake_budget,
+            project::is_budget_exceeded,
         ))
         .load(connection)?;
-    rows.into_iter()
-        .map(|(id, name, health, (budget, was_exceeded))| {
-            let budget = budget_state(budget.as_deref(), was_exceeded, health.as_deref());
-            let health: [i64; 8] = health
-                .unwrap_or_default()
-                .try_into()
-                .map_err(|_| corrupt("figures of a project", &id.to_string()))?;
-            let [tests @ .., runs, failed_runs, flaky_lost_ms] = health;
-            let mut tests = tests.into_iter();
-            Ok(ProjectFigures {
-                id: ProjectId(id),
-                name,
-                tests: VerdictStatus::LISTED.map(|status| (status, tests.next().unwrap_or(0))),
-                runs,
-                failed_runs,
-                flaky_lost_ms,
-                is_budget_exceeded: budget.is_some_and(|budget| budget.is_exceeded),
-            })
+    let figures = |(id, name, health, budget, was_exceeded): Row| {
+        let budget = budget_state(budget.as_deref(), was_exceeded, health.as_deref());
+        let judged = health.as_deref().and_then(of_stored);
+        Ok(ProjectFigures {
+            id: ProjectId(id),
+            name,
+            judged: judged.ok_or_else(|| corrupt("figures of a project", &id.to_string()))?,
+            is_budget_exceeded: budget.is_some_and(|budget| budget.is_exceeded),
         })
-        .collect()
+    };
+    converted(rows, figures)
 }

@@ -6,7 +6,7 @@ use assay_domain::{
     merge_queue::{MERGE_QUEUES, NamedIn, RunKind},
     page::{Direction, RunPosition},
     project::Project,
-    run::{Outcome, RunPage, RunQuery, RunRow},
+    run::{Outcome, RunPage, RunQuery},
 };
 use diesel::PgConnection;
 
@@ -14,7 +14,7 @@ use crate::{
     db::{
         column::{At, can_be_stored, long_count},
         period::visible,
-        pool::{Read, converted},
+        pool::Read,
         sql_statement::{Part, SqlStatement},
     },
     read::{daily_counts, run::StoredRun},
@@ -95,23 +95,6 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
         has_older,
         has_newer,
     })
-}
-
-/// The runs that match, the longest first and unknown durations last, at most one page of
-/// them. The position does not count.
-pub(crate) fn longest(
-    connection: &mut PgConnection,
-    project: &Project,
-    query: &RunQuery,
-) -> Read<Vec<RunRow>> {
-    let statement = SqlStatement::new(
-        "SELECT {columns} FROM run WHERE {matching} ORDER BY run.duration_ms DESC NULLS LAST, run.number DESC LIMIT {limit}",
-    );
-    let rows: Vec<StoredRun> = List::new(project, query)
-        .fill(statement, true)
-        .bind("limit", i64::from(query.per_page.count()))
-        .load(connection)?;
-    converted(rows, StoredRun::row)
 }
 
 /// The stable branch, the number of matching runs, and whether one is on the other side of the page.

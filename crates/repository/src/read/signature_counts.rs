@@ -1,11 +1,11 @@
-//! Counts of error signatures for charts and lists: day by day, and of one test.
+//! The error signatures of one test, with counts.
 
 use std::collections::HashMap;
 
 use assay_domain::{
     period::Period,
     project::Project,
-    signature::{SignatureDays, TestSignature},
+    signature::TestSignature,
     test::{TestLookup, TestSelector},
 };
 use diesel::{
@@ -15,65 +15,16 @@ use diesel::{
 
 use crate::{
     db::{
-        column::{At, can_be_stored, corrupt, long_count, word},
+        column::{At, corrupt, long_count, word},
         period::visible,
         pool::{Read, converted},
         schema::{attempt, signature},
-        sql_statement::SqlStatement,
     },
-    read::{
-        joins::of_tests,
-        signature::{OccurrenceFilter, ordinals},
-        test,
-    },
+    read::{joins::of_tests, test},
 };
 
 /// How many signatures of a test are listed.
 const MOST_OF_A_TEST: i64 = 20;
-
-/// How often these signatures occurred on each day of a period, the newest first.
-pub(crate) fn by_day(
-    connection: &mut PgConnection,
-    project: &Project,
-    fingerprints: &[&str],
-    period: &Period,
-    branch: Option<&str>,
-) -> Read<Vec<SignatureDays>> {
-    let days = usize::try_from(period.to.day() - period.from.day() + 1).unwrap_or_default();
-    let by_fingerprint = ordinals(connection, project.id.0, fingerprints)?;
-    let ordinals: Vec<i32> = by_fingerprint.values().copied().collect();
-    let (from, to) = visible(project, period);
-    let filter = OccurrenceFilter {
-        project: project.id.0,
-        from,
-        to,
-        branch: branch.filter(|branch| can_be_stored(branch)),
-        has_joins: false,
-    };
-    let statement = SqlStatement::new(
-        "SELECT attempt.signature, {day} - floor(extract(epoch \
-         FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt \
-         WHERE {occurrence} AND attempt.signature = ANY({ordinals}) GROUP BY attempt.signature, days_ago",
-    );
-    let statement = filter.fill(statement).bind("day", period.to.day());
-    let rows: Vec<(i32, i64, i64)> = statement.bind("ordinals", &*ordinals).load(connection)?;
-    let mut daily: HashMap<i32, Vec<u64>> = HashMap::new();
-    for (ordinal, days_ago, occurrences) in rows {
-        let counts = daily.entry(ordinal).or_insert_with(|| vec![0; days]);
-        let place = usize::try_from(days_ago).ok();
-        if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
-            *count += long_count(occurrences)?;
-        }
-    }
-    let days_of = |fingerprint: &&str| SignatureDays {
-        fingerprint: (*fingerprint).to_owned(),
-        days: by_fingerprint
-            .get(*fingerprint)
-            .and_then(|ordinal| daily.get(ordinal).cloned())
-            .unwrap_or_else(|| vec![0; days]),
-    };
-    Ok(fingerprints.iter().map(days_of).collect())
-}
 
 /// The signatures that a test showed most in a period.
 pub(crate) fn of_test(

@@ -7,15 +7,14 @@ mod search;
 
 use assay_domain::{
     page::{Page, PerPage},
-    period::Period,
     project::Project,
-    signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
+    signature::{Category, Signature, SignaturePage, SignatureQuery, SignatureSort},
 };
 use diesel::prelude::*;
 
 use crate::{
     db::{
-        column::{At, can_be_stored, corrupt, failure_codes, long_count, word},
+        column::{can_be_stored, corrupt, failure_codes, long_count, word},
         period::{retention_bounds, visible},
         pool::{Read, converted},
         sql_statement::SqlStatement,
@@ -133,56 +132,6 @@ fn page(
         page,
         signatures: list.complete(connection, rows)?,
         unfingerprinted_count: unfingerprinted,
-    })
-}
-
-/// Most new signatures.
-const MOST_NEW: i64 = 10;
-
-/// The signatures whose first visible occurrence is in a period, the newest first.
-pub(crate) fn new(
-    connection: &mut PgConnection,
-    project: &Project,
-    period: &Period,
-) -> Read<Vec<NewSignature>> {
-    let (visible_from, _) = retention_bounds(project);
-    let (from, to) = visible(project, period);
-    let hit = OccurrenceFilter {
-        project: project.id.0,
-        from,
-        to,
-        branch: None,
-        has_joins: true,
-    };
-    let statement = SqlStatement::new(
-        "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
-         SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, \
-         seen.first_seen FROM ( \
-         SELECT attempt.signature, min(attempt.occurred_at) AS first_seen FROM attempt \
-         WHERE attempt.project_id = {project} AND attempt.started_at BETWEEN {visible_from} AND {to} \
-         AND attempt.signature IS NOT NULL GROUP BY attempt.signature \
-         HAVING min(attempt.started_at) >= {from}) AS seen JOIN signature \
-         ON signature.ordinal = seen.signature AND signature.project_id = {project} \
-         ORDER BY seen.first_seen DESC, signature.fingerprint LIMIT {most}) AS new CROSS JOIN LATERAL ( \
-         SELECT count(DISTINCT attempt.run_number) AS runs, count(DISTINCT {present}) AS tests \
-         FROM {attempts} WHERE {occurrence} AND attempt.signature = new.ordinal) AS hit \
-         ORDER BY new.first_seen DESC, new.fingerprint",
-    );
-    type Row = (String, String, String, i64, i64, At);
-    let rows: Vec<Row> = hit
-        .fill(statement)
-        .bind("visible_from", visible_from)
-        .bind("most", MOST_NEW)
-        .load(connection)?;
-    converted(rows, |(fingerprint, title, category, tests, runs, first_seen)| {
-        Ok(NewSignature {
-            fingerprint,
-            title,
-            category: word("category", &category)?,
-            tests: long_count(tests)?,
-            runs: long_count(runs)?,
-            first_seen: first_seen.0,
-        })
     })
 }
 

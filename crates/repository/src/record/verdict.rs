@@ -15,7 +15,7 @@ use std::{
 use assay_domain::{
     observation::History,
     recording::{VerdictChange, VerdictChanges},
-    store::StoreError,
+    store::{JudgedFigures, StoreError},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge, Signal, VerdictStatus},
 };
@@ -35,7 +35,6 @@ use crate::{
         schema::project as projects,
     },
     read::{
-        judged_figures::Health,
         observation::{self, StoredFinalResult},
         result_block,
         test::{name_of, names_by_ordinal},
@@ -188,7 +187,7 @@ impl<'a> ProjectJudgement<'a> {
 }
 
 /// The figures of judged tests in the window.
-fn health(history: &History, rows: &Rows) -> Health {
+fn health(history: &History, rows: &Rows) -> JudgedFigures {
     let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
     let with = |status| {
         rows.verdicts
@@ -197,7 +196,7 @@ fn health(history: &History, rows: &Rows) -> Health {
     };
     let lost = with(VerdictStatus::Flaky).filter_map(|verdict| verdict.own.time_lost_ms);
     let failed = history.runs.iter().filter(|observed| observed.has_failed());
-    Health {
+    JudgedFigures {
         tests: VerdictStatus::LISTED.map(|status| number(with(status).count())),
         runs: number(history.runs.len()),
         failed_runs: number(failed.count()),

@@ -405,7 +405,6 @@ fn exercise(world: &World) {
     let mut query = run_query();
     (query.branch, query.sha) = (Some("main".to_owned()), Some("c0f".to_owned()));
     store.runs(project, &query).unwrap();
-    store.longest_runs(project, &query).unwrap();
     store.run(project, imported.run_id).unwrap().unwrap();
     let page = SomeTests::Page { offset: 0, limit: 2 };
     store.run_with(project, imported.run_id, &page).unwrap().unwrap();
@@ -431,7 +430,6 @@ fn exercise(world: &World) {
     };
     let page = store.signatures(project, &signatures).unwrap();
     let fingerprint = &page.signatures[0].fingerprint;
-    store.new_signatures(project, &month).unwrap();
     store.signature(project, fingerprint, &month).unwrap().unwrap();
     let history = world.history(14);
     world.test_names(&[0]).unwrap();

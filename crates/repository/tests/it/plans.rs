@@ -533,9 +533,6 @@ fn the_first_large_run_of_a_project_is_read_without_comparing_each_row_with_all_
             drop(store.signatures(&newcomer, &query).unwrap())
         });
     }
-    check("new signatures", &|| {
-        drop(store.new_signatures(&newcomer, &period(Days::Thirty)).unwrap());
-    });
     check("facts of a failed run", &|| {
         let all: Vec<u32> = (0..tests as u32).collect();
         let read = in_snapshot(&store, &newcomer, |snapshot| {

@@ -10,7 +10,7 @@ use std::{
 use assay_domain::{
     observation::{History, RunObservations, failing_since},
     settings::ChatEvent,
-    store::DueJudgement,
+    store::{DueJudgement, JudgedFigures},
     timestamp::Timestamp,
     verdict::VerdictStatus,
 };
@@ -28,7 +28,7 @@ use crate::{
         schema::{attempt, edge, project as projects},
     },
     read::{
-        judged_figures::{self, Health},
+        judged_figures::{flaky_tests, stored},
         verdict_block::OwnFigures,
     },
 };
@@ -86,7 +86,7 @@ pub(super) struct JudgedEdges {
     tests: Vec<TestChange>,
     /// The runs on the stable branch by their numbers.
     stable_runs: BTreeMap<i32, Uuid>,
-    health: Health,
+    health: JudgedFigures,
     pub(super) fixes: DecidedFixes,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct JudgedTests<'a> {
     pub(super) changes: &'a [(i32, VerdictStatus, VerdictStatus)],
     /// The run that was imported.
     pub(super) imported: Option<i32>,
-    pub(super) health: Health,
+    pub(super) health: JudgedFigures,
 }
 
 impl JudgedTests<'_> {
@@ -297,7 +297,7 @@ impl JudgedEdges {
                 projects::failed_suites.eq(failed),
                 projects::failed_release_suites.eq(Value::Array(failed_on_release)),
                 projects::is_budget_exceeded.eq(self.exceeds_budget(&before)),
-                projects::health.eq(self.health.stored()),
+                projects::health.eq(stored(&self.health)),
                 projects::judged_signatures.eq(projects::signatures),
                 projects::edges.eq(projects::edges + int(written)),
             ))
@@ -305,14 +305,11 @@ impl JudgedEdges {
         Ok(())
     }
 
-    fn flaky(&self) -> i32 {
-        judged_figures::flaky(Some(&self.health.stored()))
-    }
-
     fn exceeds_budget(&self, before: &Before) -> bool {
+        let flaky = flaky_tests(&self.health);
         before
             .budget()
-            .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, self.flaky()))
+            .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, flaky))
     }
 
     fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &Line> {
@@ -351,7 +348,7 @@ impl JudgedEdges {
                 false => ChatEvent::FlakeBudgetMet,
             };
             rows.push(Row {
-                flaky_tests: Some(self.flaky()),
+                flaky_tests: Some(flaky_tests(&self.health)),
                 ..Row::of(event, "")
             });
         }
