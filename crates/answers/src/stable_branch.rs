@@ -418,6 +418,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_in_which_no_test_ran_shows_no_state() {
+        let (sentence, failing) = state(vec![run(1, "main", "", "FP"), run(2, "main", "", "SS")]);
+        assert_eq!(
+            (sentence.as_str(), failing),
+            ("1 test fails on main since run 1", vec![(0, 1)])
+        );
+    }
+
+    #[test]
     fn an_incomplete_run_adds_what_it_reports_and_hides_nothing() {
         let runs = vec![run(1, "main", "", "FFP"), incomplete(run(2, "main", "", "P-F"))];
         let (sentence, failing) = state(runs);

@@ -2,8 +2,8 @@
 //! `tests/situations` with one sentence that says why.
 //!
 //! A row is the results of test 0 in the runs of a branch on a variant, as [`letters`] reads them. The n-th revision of a
-//! branch is the same on all variants. Further columns are the revision of its merge base, its pull request and the number
-//! of its error. The revisions of a merge queue's branch are q and its pull requests, such as `q13-1`. Thirty other tests
+//! branch is the same on all variants. Further columns are the revision of its merge base, its pull request, the number of
+//! its error, and the name of the merges that were tested, if not the revisions themselves. The revisions of a merge queue's branch are q and its pull requests, such as `q13-1`. Thirty other tests
 //! pass everywhere.
 
 use std::{
@@ -44,6 +44,9 @@ situations! {
     base_unknown_to_main
     batch_of_two_changes
     breakage_on_a_weekend
+    merges_fail_and_pushes_pass
+    merges_of_another_change_fail
+    merges_tested_again_after_a_fix
     one_of_many_variants_broken
     one_of_twelve_fails_every_second_run
     one_system_breaks_twice
@@ -112,18 +115,20 @@ fn history(rows: &str) -> (History, ErrorTexts, i32) {
                 attempts,
                 letter,
                 (more(0), more(2), pull_requests.clone()),
+                more(3).map(|merge| format!("{merge}-{place}")),
             ));
         }
     }
     for (place, number) in (1..).zip(numbers.values_mut()) {
         *number = place;
     }
-    for (at, branch, variant, revision, attempts, letter, (base, error, pull_requests)) in parsed {
+    for (at, branch, variant, revision, attempts, letter, (base, error, pull_requests), merge) in parsed {
         let number = numbers[&(at, branch.to_owned())];
         let mut observed = run(number, at, Some(branch), Some(revision));
         observed.run.variant = variant.into();
         observed.run.merge_base = base.map(Into::into);
         observed.run.pull_requests = pull_requests;
+        observed.run.merge = merge.map(Into::into);
         add(&mut observed, 0, letter);
         for failure in &mut observed.failures {
             failure.failed_attempts = attempts.parse().unwrap();

@@ -6,7 +6,7 @@ use assay_domain::{
     merge_queue::tested_pull_requests,
     observation::{RunFacts, RunObservations},
     project::Project,
-    revision::tested_or_commit,
+    revision::{checked_out_merge, tested_or_commit},
 };
 use diesel::prelude::*;
 
@@ -79,6 +79,7 @@ pub(crate) fn uncounted_run(
         )?,
         branch: failed.branch.as_deref().map(Into::into),
         revision: revision.map(Into::into),
+        merge: checked_out_merge(tested_revision.as_deref(), failed.commit_sha.as_deref()).map(Into::into),
         variant: suite.unwrap_or_default().into(),
         merge_base: merge_base.map(Into::into),
         pull_requests: tested_pull_requests(failed.branch.as_deref(), title.as_deref(), pull_request),

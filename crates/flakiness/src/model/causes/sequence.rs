@@ -178,8 +178,8 @@ pub(crate) fn bases(timeline: &Timeline<'_>) -> Vec<Option<usize>> {
     bases.collect()
 }
 
-/// The pull requests that each chain tests, ascending: in a merge queue also those of the runs ahead. The stable branch has
-/// none.
+/// The pull requests that each chain tests, ascending: those of its branch, in a merge queue also those of the runs ahead.
+/// The stable branch has none.
 pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<PullRequests> {
     let mut tested: Vec<BTreeSet<i64>> = vec![BTreeSet::new(); timeline.chains.len()];
     let mut in_queue: HashMap<&str, BTreeSet<i64>> = HashMap::new();
@@ -202,7 +202,23 @@ pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<Pul
             }
         }
     }
-    tested.into_iter().map(PullRequests::from_iter).collect()
+    // A push to the branch of a pull request does not name it.
+    let mut of_branch: HashMap<&str, BTreeSet<i64>> = HashMap::new();
+    for (chain, tested) in timeline.chains.iter().zip(&tested) {
+        if let Some(branch) = chain.branch.filter(|_| !chain.stable) {
+            of_branch.entry(branch).or_default().extend(tested);
+        }
+    }
+    let of_chains = timeline.chains.iter().zip(tested);
+    of_chains
+        .map(|(chain, tested)| {
+            let of_branch = chain
+                .branch
+                .filter(|_| !chain.stable)
+                .and_then(|branch| of_branch.get(branch));
+            Arc::from_iter(of_branch.unwrap_or(&tested).iter().copied())
+        })
+        .collect()
 }
 
 fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {
