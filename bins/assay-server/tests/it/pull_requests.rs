@@ -547,6 +547,25 @@ fn a_merge_queue_is_a_kind_of_run_whose_ejections_are_explained() {
     ];
     send_of(&ingest, &pushed, &of_twelve(false));
     assert!(!pages.page("/pull/7").contains(said));
+    // What its own run failed, too, is no sign of something outside of the code.
+    let broken = [("commit", "ee00c0ffee"), ("runKey", "ee")];
+    let broken = [&broken[..], &[("branch", "topic"), ("pullRequest", "7")]].concat();
+    send_of(&ingest, &broken, &of_twelve(true));
+    let queued = [
+        ("branch", "trunk-merge/pr-7/1"),
+        ("commit", "ff00c0ffee"),
+        ("runKey", "ff"),
+    ];
+    let run = send_of(&ingest, &queued, &of_twelve(true));
+    let failure = &ingest.read(&format!("/runs/{run}/failures"))["failures"][0];
+    assert_eq!(
+        (&failure["cause"], &failure["explanation"]),
+        (
+            &json!("earlier_on_branch"),
+            &json!("Failed in run 36, too, which tested the same change")
+        ),
+        "{failure}"
+    );
 }
 
 #[test]

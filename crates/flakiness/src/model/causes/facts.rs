@@ -3,13 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     slice,
-    sync::Arc,
 };
 
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    links::{ChainFacts, ResultFacts},
+    links::{ChainFacts, PullRequests, ResultFacts},
     parts::{BEFORE, CROWD, DRIFT, FLAKE, Parts},
     sequence::TestResults,
     texts::{ErrorTexts, Share, TextShares, WindowTexts},
@@ -203,7 +202,7 @@ pub(crate) struct TestDiagnosis<'a, 'h> {
     test: TestOrdinal,
     chains: &'a [ChainFacts],
     /// By chain.
-    pull_requests: &'a [Arc<[i64]>],
+    pull_requests: &'a [PullRequests],
     parts: &'a [Option<Parts>],
     witnesses: &'a [Witnesses],
     calendar: Option<&'a Calendar>,

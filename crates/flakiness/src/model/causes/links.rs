@@ -17,12 +17,15 @@ use crate::{
     numbers::count,
 };
 
+/// The pull requests that a chain tests, ascending.
+pub(crate) type PullRequests = Arc<[i64]>;
+
 /// The results of one test, in the engine's order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sequence {
     pub(crate) chains: Vec<ChainFacts>,
     /// The pull requests that each chain tests.
-    pub(crate) pull_requests: Vec<Arc<[i64]>>,
+    pub(crate) pull_requests: Vec<PullRequests>,
     pub(crate) results: Vec<ResultFacts>,
     /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may contain what a
     /// merged branch broke.

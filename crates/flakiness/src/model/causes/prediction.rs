@@ -25,7 +25,8 @@ const PASSED_ALONE: f64 = 0.1;
 /// The share of new failures on one revision that the change causes, if no other branch met them: code may fail only
 /// sometimes.
 const OWN_LATER: f64 = 0.5;
-/// The probability that an outage lasts until the next result of its chain.
+/// The probability that an outage lasts until the next result of its chain. Of 282 streaks on dask, 187 had one failure and
+/// 44 two.
 pub(crate) const OUTAGE_LASTS: f64 = 0.3;
 
 /// The state of a chain under each flake rate: good, or broken by one of five causes. All add up to 1.

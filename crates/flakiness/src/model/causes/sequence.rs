@@ -12,7 +12,7 @@ use assay_domain::{
 };
 
 use super::{
-    links::{ChainFacts, ResultFacts, Sequence},
+    links::{ChainFacts, PullRequests, ResultFacts, Sequence},
     texts::ErrorTexts,
     witnesses::{self, Sighting, Witnesses},
 };
@@ -39,7 +39,7 @@ impl TestResults {
         timeline: &Timeline<'_>,
         order: &[usize],
         background: &Background,
-        (odds, bases, pull_requests): (&[f64], &[Option<usize>], &[Arc<[i64]>]),
+        (odds, bases, pull_requests): (&[f64], &[Option<usize>], &[PullRequests]),
         texts: &ErrorTexts,
         test: TestOrdinal,
     ) -> Self {
@@ -55,7 +55,7 @@ impl TestResults {
             chains.entry(entry.chain).or_insert(next);
         }
         let facts = chain_facts(timeline, &chains);
-        let mut tested: Vec<Arc<[i64]>> = vec![Arc::default(); chains.len()];
+        let mut tested: Vec<PullRequests> = vec![PullRequests::default(); chains.len()];
         for (chain, place) in &chains {
             if let Some((tested, of_chain)) = tested.get_mut(*place).zip(pull_requests.get(*chain)) {
                 *tested = Arc::clone(of_chain);
@@ -180,7 +180,7 @@ pub(crate) fn bases(timeline: &Timeline<'_>) -> Vec<Option<usize>> {
 
 /// The pull requests that each chain tests, ascending: those of its branch, in a merge queue also those of the runs ahead.
 /// The stable branch has none.
-pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<Arc<[i64]>> {
+pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<PullRequests> {
     let mut tested: Vec<BTreeSet<i64>> = vec![BTreeSet::new(); timeline.chains.len()];
     let mut in_queue: HashMap<&str, BTreeSet<i64>> = HashMap::new();
     for entry in order

@@ -1,9 +1,6 @@
 //! The causes of the failures of one run, or of every run of a window.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::{cause::Knowledge, observation::History, test::TestOrdinal, timestamp::Timestamp};
 use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
@@ -11,6 +8,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use super::{
     crowds,
     facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
+    links::PullRequests,
     parts::{self, BEFORE, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     stable_branch::StableBranch,
@@ -206,7 +204,7 @@ struct WindowModel<'h> {
     /// By position.
     bases: Vec<Option<usize>>,
     /// By chain.
-    pull_requests: Vec<Arc<[i64]>>,
+    pull_requests: Vec<PullRequests>,
     texts: &'h ErrorTexts,
     window_texts: WindowTexts,
 }
