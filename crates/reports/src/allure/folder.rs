@@ -94,7 +94,7 @@ fn add_failed_fixtures(pieces: &mut [Piece]) {
         for fixture in failed {
             let is_shown = places.iter().any(|place| {
                 let piece = pieces.get(*place);
-                let attempts = piece.into_iter().flat_map(|piece| attempts_of(piece));
+                let attempts = piece.into_iter().flat_map(attempts_of);
                 let mut errors = attempts.flat_map(|attempt| &attempt.errors);
                 errors.any(|error| is_same(error, &fixture.error))
             });
