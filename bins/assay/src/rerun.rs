@@ -28,15 +28,10 @@ use serde_json::Value;
 
 pub(crate) use self::flags::RerunFlags;
 use crate::{
-    clock, environment, errors,
+    environment, errors,
     repeated::Repeated,
     sender::{Rerun, Sender},
 };
-
-/// A run key for a run that CI does not name.
-pub(crate) fn run_key() -> String {
-    format!("rerun-{}-{}", clock::now().unix_ms(), std::process::id())
-}
 
 /// A job whose command may run again.
 pub(crate) struct Job<'a> {

@@ -8,6 +8,7 @@ mod text;
 use assay_domain::{
     cause::{Action, Cause},
     id::RunId,
+    merge_queue::is_queue_branch,
     project::Project,
     revision::tested_or_commit,
     run::{Counts, SomeTests},
@@ -132,8 +133,8 @@ pub fn comment(
     Ok(Some(text.comment(settings.repohost.pr_comments_enabled, now)))
 }
 
-/// The runs of the commit of this run, or of the newest commit of its pull request. A run never stands beside one of the
-/// other kind of key.
+/// The runs of the commit of this run, or of the newest commit of its pull request, unless a merge queue tested the run. A
+/// run never stands beside one of the other kind of key.
 fn newest_runs(
     store: &dyn Store,
     project: &Project,
@@ -148,12 +149,18 @@ fn newest_runs(
         return Ok(None);
     };
     let revision = tested_or_commit(run.tested_revision.as_ref(), run.commit_sha.as_ref());
+    let is_queued = run.branch.as_deref().is_some_and(is_queue_branch);
     let selector = match (run.pull_request_number, revision) {
+        (_, Some(revision)) if is_queued => CommitSelector::Sha(revision.to_lowercase()),
         (Some(number), _) => CommitSelector::PullRequest(number),
         (None, Some(revision)) => CommitSelector::Sha(revision.to_lowercase()),
         (None, None) => return Ok(None),
     };
-    newest_commit(store, project, &selector, Trust::Only(run.trusted), now)
+    let mut commit = newest_commit(store, project, &selector, Trust::Only(run.trusted), now)?;
+    if let Some(commit) = commit.as_mut().filter(|_| is_queued) {
+        commit.queued.clone_from(&commit.runs);
+    }
+    Ok(commit)
 }
 
 /// A failure with its error. The failure that the prompt is about has its attempts, too.

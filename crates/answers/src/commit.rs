@@ -10,7 +10,7 @@ use assay_domain::{
     project::{Project, ProjectTag},
     release_branch::release_branch_of,
     revision::{RevisionOrder, revision_order},
-    run::{Counts, RunQuery, RunRow, RunStatus, ShardCount, ShardDurations},
+    run::{Counts, Outcome, RunQuery, RunRow, RunStatus, ShardCount, ShardDurations},
     store::{Store, StoreError},
     timestamp::Timestamp,
 };
@@ -50,7 +50,7 @@ pub enum Trust {
 pub struct CommitRuns {
     /// The newest run of each suite, the newest first, among the 50 newest runs that match.
     pub runs: Vec<RunRow>,
-    /// The newest run of each other commit that matches, the newest first.
+    /// A run of each other commit that matches, the newest commit first. It has the outcome of the commit's suites together.
     pub other_commits: Vec<RunRow>,
     /// Of a pull request: the newest run of each suite in a merge queue, if no commit was pushed since.
     pub queued: Vec<RunRow>,
@@ -102,6 +102,7 @@ pub fn newest_commit(
 /// request, unless only the queue ran its tests.
 fn of_pull_request(rows: Vec<RunRow>) -> Option<CommitRuns> {
     let (queued, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.queue.is_some());
+    let own = since_last_push(own);
     let first_run = order(&own).into_iter().map(|((first_run, _), _)| first_run).max();
     let queued = joined(queued).map_or_else(Vec::new, |queued| queued.runs);
     let is_current = |row: &&RunRow| first_run.is_none_or(|first| row.started_at >= first);
@@ -114,6 +115,34 @@ fn of_pull_request(rows: Vec<RunRow>) -> Option<CommitRuns> {
     Some(commit)
 }
 
+/// Leaves out the runs of a commit before the push that made it the head again. GitHub and GitLab number their builds in
+/// the order of pushes and test only the head of a pull request.
+fn since_last_push(rows: Vec<RunRow>) -> Vec<RunRow> {
+    let build = |row: &RunRow| -> Option<u64> {
+        let (page, number) = row.run_url.as_deref()?.rsplit_once('/')?;
+        let is_numbered = page.ends_with("/actions/runs") || page.ends_with("/-/pipelines");
+        number.parse().ok().filter(|_| is_numbered)
+    };
+    let is_superseded = |old: &RunRow| {
+        let of_others = rows.iter().filter(|row| row.revision() != old.revision());
+        let Some(other) = of_others
+            .filter_map(build)
+            .filter(|other| build(old) < Some(*other))
+            .min()
+        else {
+            return false;
+        };
+        let of_suite = |new: &&RunRow| new.revision() == old.revision() && new.suite == old.suite;
+        build(old).is_some() && rows.iter().filter(of_suite).any(|new| build(new) > Some(other))
+    };
+    let superseded: Vec<bool> = rows.iter().map(is_superseded).collect();
+    let kept = rows
+        .into_iter()
+        .zip(superseded)
+        .filter(|(_, is_superseded)| !is_superseded);
+    kept.map(|(row, _)| row).collect()
+}
+
 /// The places of runs in the order of revisions: a late job or another run of an older commit makes it no newer one.
 fn order(rows: &[RunRow]) -> Vec<RevisionOrder> {
     revision_order(
@@ -122,29 +151,36 @@ fn order(rows: &[RunRow]) -> Vec<RevisionOrder> {
     )
 }
 
-/// The newest run of each suite of the newest commit, and the newest run of each other commit; none without a run.
+/// The newest run of each suite of the newest commit, and one run of each other commit; none without a run. A pull request
+/// tests a merge of its head, so its run is another one than that of a push.
 pub fn joined(rows: Vec<RunRow>) -> Option<CommitRuns> {
+    let is_repeated = |newer: &RunRow, row: &RunRow| {
+        let of = |row: &RunRow| (row.suite.clone(), row.pull_request_number);
+        of(newer) == of(row)
+    };
     let mut ordered: Vec<_> = order(&rows).into_iter().zip(rows).collect();
     ordered.sort_by_key(|(order, _)| Reverse(*order));
     let mut rows = ordered.into_iter().map(|(_, row)| row);
-    let mut runs = vec![rows.next()?];
-    let mut other_commits: Vec<RunRow> = Vec::new();
-    for row in rows {
-        let Some(revision) = row.revision().filter(|revision| !revision.is_empty()) else {
-            continue;
-        };
-        let tested = |run: &RunRow| run.revision() == Some(revision);
-        if runs.first().is_some_and(tested) {
-            if runs.iter().all(|run| run.suite != row.suite) {
-                runs.push(row);
-            }
-        } else if !other_commits.iter().any(tested) {
-            other_commits.push(row);
+    let mut commits = vec![vec![rows.next()?]];
+    for row in rows.filter(|row| row.revision().is_some_and(|revision| !revision.is_empty())) {
+        let tested = |runs: &&mut Vec<RunRow>| runs.iter().any(|run| run.revision() == row.revision());
+        match commits.iter_mut().find(tested) {
+            Some(runs) if runs.iter().any(|run| is_repeated(run, &row)) => {}
+            Some(runs) => runs.push(row),
+            None => commits.push(vec![row]),
         }
     }
+    let mut commits = commits.into_iter();
+    let severity = |run: &RunRow| match run.status {
+        Some(Outcome::Failed) => 0,
+        None => 1,
+        Some(Outcome::Passed) => 2,
+    };
     Some(CommitRuns {
-        runs,
-        other_commits,
+        runs: commits.next()?,
+        other_commits: commits
+            .filter_map(|runs| runs.into_iter().min_by_key(severity))
+            .collect(),
         queued: Vec::new(),
     })
 }
@@ -430,12 +466,47 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_commit_has_the_outcome_of_all_its_suites() {
+        let with = |status, row: RunRow| RunRow { status, ..row };
+        let earlier = |first, second| {
+            let rows = vec![
+                row(9, "b", "unit"),
+                with(second, row(8, "a", "e2e")),
+                with(first, row(7, "a", "unit")),
+                with(Some(Outcome::Failed), row(6, "a", "unit")),
+            ];
+            joined(rows).unwrap().other_commits[0].status
+        };
+        let (passed, failed) = (Some(Outcome::Passed), Some(Outcome::Failed));
+        assert_eq!(earlier(failed, passed), failed);
+        assert_eq!(earlier(None, failed), failed);
+        assert_eq!(earlier(None, passed), None);
+        assert_eq!(earlier(passed, passed), passed);
+    }
+
+    #[test]
     fn a_late_run_of_an_older_commit_is_no_newest_commit() {
         let rows = vec![row(9, "a", "e2e"), row(8, "b", "unit"), row(7, "a", "unit")];
         let commit = joined(rows).unwrap();
         let numbers = |rows: &[RunRow]| rows.iter().map(|row| row.run_number).collect::<Vec<_>>();
         assert_eq!(numbers(&commit.runs), [8]);
         assert_eq!(numbers(&commit.other_commits), [9]);
+    }
+
+    #[test]
+    fn a_commit_that_is_pushed_again_is_the_newest_again() {
+        let of_build = |number, revision, build: i32| RunRow {
+            run_url: Some(format!("https://github.com/shop/web/actions/runs/{build}")),
+            ..row(number, revision, "unit")
+        };
+        let newest = |rows: Vec<RunRow>| of_pull_request(rows).map(|of| of.runs[0].run_number);
+        let (first, second) = (of_build(1, "a", 10), of_build(2, "b", 20));
+        let with = |third: RunRow| newest(vec![third, second.clone(), first.clone()]);
+        assert_eq!(with(of_build(3, "a", 30)), Some(3));
+        // A late build of the first push, and one that ran again.
+        assert_eq!(with(of_build(3, "a", 11)), Some(2));
+        assert_eq!(with(of_build(3, "a", 10)), Some(2));
+        assert_eq!(with(row(3, "a", "unit")), Some(2));
     }
 
     #[test]

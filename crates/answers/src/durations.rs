@@ -324,9 +324,8 @@ mod tests {
                 started_at: Timestamp::from_unix_ms(i64::from(number)),
                 branch: Some("main".into()),
                 revision: None,
-                release_branch: None,
                 variant: suite.into(),
-                merge_base: None,
+                ..RunFacts::default()
             });
             run.present.insert(0);
             run

@@ -313,9 +313,7 @@ mod tests {
             started_at: Timestamp::from_unix_ms(i64::from(number)),
             branch: Some(branch.into()),
             revision: Some(revision.into()),
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         observed.present = [0].into_iter().collect();
         observed.failures.extend(fails.then_some(Failure {

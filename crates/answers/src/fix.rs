@@ -334,9 +334,7 @@ mod tests {
                 started_at,
                 branch: Some("main".into()),
                 revision: Some(format!("{number:08}").into()),
-                release_branch: None,
-                variant: "".into(),
-                merge_base: None,
+                ..RunFacts::default()
             });
             // The first day of this time is a Thursday.
             let is_weekend = [2, 3].contains(&(number / 3 % 7));

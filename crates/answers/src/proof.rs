@@ -88,6 +88,8 @@ pub struct RunRow {
     pub branch: Option<String>,
     /// Its revision.
     pub revision: Option<String>,
+    /// The merge of the revision that it tested.
+    pub merge: Option<String>,
     /// Its variant.
     pub variant: String,
     /// Whether every expected shard has reported.
@@ -341,6 +343,7 @@ impl From<&RunObservations> for RunRow {
             started_at: run.started_at,
             branch: run.branch.as_deref().map(str::to_owned),
             revision: run.revision.as_deref().map(str::to_owned),
+            merge: run.merge.as_deref().map(str::to_owned),
             variant: run.variant.to_string(),
             complete: ending.complete,
             counts_from: ending.counts_from,
@@ -409,9 +412,9 @@ impl RunRow {
                 started_at: self.started_at,
                 branch: shared(&self.branch),
                 revision: shared(&self.revision),
-                release_branch: None,
+                merge: shared(&self.merge),
                 variant: self.variant.as_str().into(),
-                merge_base: None,
+                ..RunFacts::default()
             })
         }
     }

@@ -2,11 +2,12 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
 };
 
 use assay_domain::{
-    observation::History,
+    observation::{Bitmap, History, RunObservations},
     owners::Ownership,
     page::{Page, PerPage},
     period::{Days, Period},
@@ -147,7 +148,7 @@ pub fn release(
             tests: page.part(failures).collect(),
             page,
         };
-        state.decide(now);
+        state.decide(partial_runs(history, branch), now);
         Ok(state)
     })?;
     if state.state.suites.is_empty() {
@@ -186,10 +187,65 @@ fn authors(
         .collect())
 }
 
+/// Which newest runs of a branch say too little. They ran fewer than half as many tests as another run of the branch or the
+/// newest one of the stable branch; or they lack a test that failed when it last ran, and that the stable branch still has.
+fn partial_runs(history: &History, branch: &str) -> Vec<String> {
+    let runs_of = |branch: &str| -> BTreeMap<Arc<str>, Vec<&RunObservations>> {
+        let runs = history.runs_of(branch).into_iter();
+        let complete = |index: usize| history.runs.get(index).filter(|run| run.ending.complete);
+        runs.map(|(suite, runs)| (suite, runs.into_iter().filter_map(complete).collect()))
+            .collect()
+    };
+    let stable = runs_of(&history.stable_branch);
+    let mut sentences = Vec::new();
+    for (suite, runs) in runs_of(branch) {
+        let Some((newest, earlier)) = runs.split_last() else {
+            continue;
+        };
+        let of_suite = match &*suite {
+            "" => String::new(),
+            name => format!(" of {name}"),
+        };
+        let number = newest.run.number;
+        let on_stable = stable.get(&suite).and_then(|runs| runs.last());
+        let others = earlier.iter().chain(on_stable).map(|run| run.executed());
+        let (usual, ran) = (others.max().unwrap_or(0), newest.executed());
+        if ran.saturating_mul(2) < usual {
+            sentences.push(format!(
+                "run {number}{of_suite} ran {ran} of the usual {usual} tests"
+            ));
+            continue;
+        }
+        let mut unresolved = Bitmap::default();
+        for run in earlier {
+            for test in run.present.iter().filter(|test| run.ran(*test)) {
+                unresolved.remove(test);
+            }
+            unresolved.insert_all(&run.failed_tests());
+        }
+        let has = |run: &RunObservations, test| run.present.contains(test);
+        let lacking = unresolved.iter().filter(|test| !has(newest, *test));
+        match lacking
+            .filter(|test| on_stable.is_some_and(|run| has(run, *test)))
+            .count()
+        {
+            0 => {}
+            1 => sentences.push(format!(
+                "run {number}{of_suite} lacks 1 test that failed when it last ran"
+            )),
+            tests => sentences.push(format!(
+                "run {number}{of_suite} lacks {tests} tests that failed when they last ran"
+            )),
+        }
+    }
+    sentences
+}
+
 impl ReleaseState {
     /// Writes the answer and its sentence.
-    fn decide(&mut self, now: Timestamp) {
-        let gaps = self.gaps();
+    fn decide(&mut self, partial_runs: Vec<String>, now: Timestamp) {
+        let mut gaps = self.gaps();
+        gaps.extend(partial_runs);
         self.answer = match (self.failing_there_only, gaps.is_empty()) {
             (1.., _) => ReleaseAnswer::No,
             (0, false) => ReleaseAnswer::Unknown,

@@ -327,9 +327,8 @@ mod tests {
             started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
             branch: (!branch.is_empty()).then(|| branch.into()),
             revision: Some(format!("c{number}").into()),
-            release_branch: None,
             variant: suite.into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         for (test, letter) in (0..).zip(results.chars()) {
             let attempts: &[_] = match letter {
@@ -415,6 +414,15 @@ mod tests {
         assert_eq!(
             (sentence.as_str(), failing.len()),
             ("No test fails on main as of run 2", 0)
+        );
+    }
+
+    #[test]
+    fn a_run_in_which_no_test_ran_shows_no_state() {
+        let (sentence, failing) = state(vec![run(1, "main", "", "FP"), run(2, "main", "", "SS")]);
+        assert_eq!(
+            (sentence.as_str(), failing),
+            ("1 test fails on main since run 1", vec![(0, 1)])
         );
     }
 

@@ -93,6 +93,14 @@ impl MergeQueue {
     }
 }
 
+/// The pull requests that a run tests: its own, or those that a merge queue merges.
+pub fn tested_pull_requests(branch: Option<&str>, title: Option<&str>, own: Option<i64>) -> Vec<i64> {
+    match branch.and_then(|branch| MergeQueue::of(branch, title)) {
+        Some(queue) => queue.pull_requests,
+        None => own.into_iter().collect(),
+    }
+}
+
 /// The whole numbers from 1 that follow a mark, in their order, each once.
 pub fn numbers_after(text: &str, mark: &str) -> Vec<i64> {
     let mut numbers = Vec::new();

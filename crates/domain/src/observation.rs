@@ -118,7 +118,7 @@ impl FromIterator<TestOrdinal> for Bitmap {
 }
 
 /// The facts of a run that the engine uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunFacts {
     /// The run's name in evidence: its id, or its name in a history file.
     pub id: Arc<str>,
@@ -132,13 +132,22 @@ pub struct RunFacts {
     pub release_branch: Option<Arc<str>>,
     /// The tested revision, else the commit. If both are unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
+    /// The [merge](crate::revision::checked_out_merge) of the revision that it tested; none if it tested the revision itself.
+    pub merge: Option<Arc<str>>,
     /// The suite, job or browser. Results on different variants are in different chains. Empty for the default variant.
     pub variant: Arc<str>,
     /// The commit at which its code left the stable branch, if it is known.
     pub merge_base: Option<Arc<str>>,
+    /// The [pull requests that it tests](crate::merge_queue::tested_pull_requests).
+    pub pull_requests: Vec<i64>,
 }
 
 impl RunFacts {
+    /// Whether two runs tested the same code, which is known.
+    pub fn is_of_same_code(&self, other: &Self) -> bool {
+        self.revision.is_some() && (&self.revision, &self.merge) == (&other.revision, &other.merge)
+    }
+
     /// Whether its branch is a release branch.
     pub fn is_on_release_branch(&self) -> bool {
         self.branch.is_some() && self.branch == self.release_branch
@@ -237,6 +246,11 @@ impl RunObservations {
     /// Whether the test ran: it has a result that is no skip.
     pub fn ran(&self, test: TestOrdinal) -> bool {
         self.present.contains(test) && !self.skipped.contains(test)
+    }
+
+    /// The number of tests that ran.
+    pub fn executed(&self) -> u32 {
+        self.present.len().saturating_sub(self.skipped.len())
     }
 
     /// Whether the run failed: a test in the end, or something outside of its tests.
@@ -388,7 +402,8 @@ impl History {
     }
 
     /// The runs of each suite on the stable branch, as indices in the [order of revisions](revision_order), the oldest
-    /// first. The newest run of the stable branch is the last one.
+    /// first. The newest run of the stable branch is the last one. A whole run in which no test ran is left out: it does not
+    /// show a branch's state.
     pub fn stable_runs(&self) -> BTreeMap<Arc<str>, Vec<usize>> {
         self.runs_of(&self.stable_branch)
     }
@@ -402,9 +417,12 @@ impl History {
         };
         let order = self.revision_order();
         let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
-        for (index, RunObservations { run, .. }) in self.runs.iter().enumerate() {
-            if is_on(run) {
-                suites.entry(Arc::clone(&run.variant)).or_default().push(index);
+        for (index, observed) in self.runs.iter().enumerate() {
+            let ending = &observed.ending;
+            let is_empty = observed.executed() == 0 && ending.complete && !ending.failed_outside_tests;
+            if is_on(&observed.run) && !is_empty {
+                let suite = Arc::clone(&observed.run.variant);
+                suites.entry(suite).or_default().push(index);
             }
         }
         for runs in suites.values_mut() {
@@ -514,9 +532,7 @@ mod tests {
             started_at: at(0),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         assert!(run.is_settled(at(0)), "a complete run counts at once");
         run.ending = RunEnding::incomplete(minutes(45));
@@ -533,9 +549,7 @@ mod tests {
             started_at: Timestamp::from_unix_ms(0),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         };
         let mut run = RunObservations::of(facts);
         let mut add = |test, attempts: &[(AttemptStatus, Option<u64>)]| {

@@ -285,9 +285,8 @@ mod tests {
                 started_at: NOW.plus_days(-days_ago),
                 branch: Some("main".into()),
                 revision: None,
-                release_branch: None,
                 variant: (*variant).into(),
-                merge_base: None,
+                ..RunFacts::default()
             });
             for (test, passed) in *tests {
                 run.present.insert(*test);

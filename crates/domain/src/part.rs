@@ -120,11 +120,11 @@ pub struct PartRole {
     /// Whether a later attempt of its job ran all of its tests again, so that its errors outside of tests and its
     /// interruption are over.
     pub is_superseded: bool,
-    /// The number of tests that this part lacks, and that an earlier attempt of its job left failed in a report of its
-    /// folder, or in one which has some of its tests, or of the tests of another such report.
+    /// The number of tests that an earlier attempt of its job left failed, in a report of its folder, or in one which has some
+    /// of its tests, or of the tests of another such report, and that this part did not run again.
     pub left_failed: usize,
-    /// The parts that it continues and that have tests which it lacks.
-    pub selected_from: BTreeSet<usize>,
+    /// The earlier parts of its job, which it continues.
+    pub continued: BTreeSet<usize>,
 }
 
 /// Puts the executions of a run together from its parts. The result does not depend on the order of the parts.
@@ -221,8 +221,12 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
                 self.groups.len() - 1
             }
         };
-        let left_failed = self.left_failed(part, &continues, &again);
-        let selected_from = self.selected_from(part, &continues);
+        let related = self.related_groups(part, &continues);
+        let continued = self.groups.iter().zip(&continues);
+        let continued = continued.filter(|(_, continues)| **continues);
+        let continued: BTreeSet<usize> = continued
+            .flat_map(|(group, _)| group.parts.iter().copied())
+            .collect();
         let mut beside = BTreeSet::new();
         let mut goes_on = continues.contains(&true);
         for (test, statuses) in &part.tests {
@@ -285,6 +289,7 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             own.parts.push(index);
             own.tests.extend(part.tests.keys());
         }
+        let left_failed = self.left_failed((index, part), &related, &again);
         for other in &beside {
             if let Some(role) = self.roles.get_mut(*other) {
                 role.beside.insert(index);
@@ -293,15 +298,15 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         if let Some(role) = self.roles.get_mut(index) {
             role.continues = goes_on;
             role.left_failed = left_failed;
-            role.selected_from = selected_from;
+            role.continued = continued;
             role.beside.extend(beside);
         }
     }
 
-    /// The number of tests that the part lacks, and that are failed in the groups that it continues and that have its tests,
-    /// or tests of another one of these groups: the attempt between may have run a failed test alone. A group of several
-    /// files counts for each file in its folder: another package may have tests of these names.
-    fn left_failed(&self, part: &RunPart<'_, T>, continues: &[bool], again: &[&RunPart<'_, T>]) -> usize {
+    /// The groups that a part continues and that have its tests, or tests of another one of these groups: the attempt between
+    /// may have run a failed test alone. A group of several files counts for each file in its folder: another package may
+    /// have tests of these names.
+    fn related_groups(&self, part: &RunPart<'_, T>, continues: &[bool]) -> BTreeSet<usize> {
         let mut known: BTreeSet<T> = part.tests.keys().copied().collect();
         let mut related = BTreeSet::new();
         loop {
@@ -318,30 +323,28 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             related.insert(index);
             known.extend(&group.tests);
         }
-        let is_left = |chain: &Chain| chain.is_open() && related.contains(&chain.group);
+        related
+    }
+
+    /// The number of tests that are failed in related groups and that an added part did not run again.
+    fn left_failed(
+        &self,
+        (index, part): (usize, &RunPart<'_, T>),
+        related: &BTreeSet<usize>,
+        again: &[&RunPart<'_, T>],
+    ) -> usize {
+        let is_left = |chain: &Chain| {
+            let is_own = chain.executions.last().is_some_and(|last| last.part == index);
+            chain.is_open() && !is_own && related.contains(&chain.group)
+        };
         // A later attempt may have divided the tests among its shards in another way.
         let elsewhere = again.iter().copied().filter(|other| other.shard != part.shard);
         let elsewhere: Vec<_> = elsewhere.collect();
-        let ran = |test: &T| part.tests.contains_key(test) || executions_again(&elsewhere, test) > 0;
+        let ran_elsewhere = |test: &T| executions_again(&elsewhere, test) > 0;
         let chains = self.chains.iter();
         chains
-            .filter(|(test, chains)| chains.iter().any(is_left) && !ran(test))
+            .filter(|(test, chains)| chains.iter().any(is_left) && !ran_elsewhere(test))
             .count()
-    }
-
-    /// The earlier parts of the groups that the part continues, of which it lacks tests.
-    fn selected_from(&self, part: &RunPart<'_, T>, continues: &[bool]) -> BTreeSet<usize> {
-        let continued = self
-            .groups
-            .iter()
-            .zip(continues)
-            .filter(|(_, continues)| **continues);
-        let earlier = continued.flat_map(|(group, _)| group.parts.iter().copied());
-        let lacks_tests_of = |earlier: &usize| {
-            let tests = self.parts.get(*earlier).map(|earlier| earlier.tests.keys());
-            tests.is_some_and(|mut tests| tests.any(|test| !part.tests.contains_key(test)))
-        };
-        earlier.filter(lacks_tests_of).collect()
     }
 
     /// The groups of the part's own sender and folder with some of its tests, if the part ran only their failed tests

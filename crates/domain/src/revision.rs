@@ -11,6 +11,12 @@ pub fn tested_or_commit<T>(tested_revision: Option<T>, commit_sha: Option<T>) ->
     tested_revision.or(commit_sha)
 }
 
+/// The commit that a run checked out, if it is a merge of the tested revision and not that revision itself.
+pub fn checked_out_merge<T: AsRef<str>>(tested_revision: Option<&str>, commit_sha: Option<T>) -> Option<T> {
+    let tested = tested_revision?;
+    commit_sha.filter(|commit| !is_same_revision(commit.as_ref(), tested))
+}
+
 /// The fewest characters of a commit's id that name it.
 pub const SHORTEST_COMMIT: usize = 7;
 /// The most: those of SHA-256.

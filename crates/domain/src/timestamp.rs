@@ -11,7 +11,7 @@ pub const DAY_MS: i64 = 86_400_000;
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z, within the years 0 to 9999.
 ///
 /// The text form is ISO 8601 with milliseconds and a trailing Z: `2026-11-20T18:46:03.120Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 /// Returns the current time. A program passes it, because libraries do not read the clock.

@@ -115,9 +115,8 @@ impl HistoryBuilder {
                     started_at: run.started_at,
                     branch: run.branch.as_deref().map(Into::into),
                     revision: run.revision.as_deref().map(Into::into),
-                    release_branch: None,
                     variant: run.variant.as_str().into(),
-                    merge_base: None,
+                    ..RunFacts::default()
                 };
                 let mut observed = RunObservations::of(facts);
                 for (test, attempts) in tests {

@@ -135,10 +135,10 @@ impl TryFrom<RawFields> for Fields {
                 shard: raw.parsed(UploadField::Shard, values::shard)?,
                 context: RunContext {
                     branch: raw.parsed(UploadField::Branch, assay_ingest::name)?,
-                    commit_sha: raw.parsed(UploadField::Commit, values::line)?,
+                    commit_sha: raw.parsed(UploadField::Commit, values::revision)?,
                     commit_message: raw.parsed(UploadField::Message, values::message)?,
                     author_name: raw.parsed(UploadField::Author, values::line)?,
-                    tested_revision: raw.parsed(UploadField::TestedRevision, values::line)?,
+                    tested_revision: raw.parsed(UploadField::TestedRevision, values::revision)?,
                     pull_request_number: raw.parsed(UploadField::PullRequest, pull_request)?,
                     pull_request_title: raw.parsed(UploadField::PullRequestTitle, values::line)?,
                     ci_provider: raw.parsed(UploadField::Provider, str::parse::<CiProvider>)?,

@@ -28,6 +28,9 @@ pub enum BadText {
     /// A line break, tab or another control character.
     #[error("expected no control characters (line breaks and tabs included)")]
     Control,
+    /// A name of git that means another commit each time.
+    #[error("expected the id of a commit, as `git rev-parse HEAD` prints it")]
+    MovingName,
 }
 
 /// A name of an organization, a project or a branch: 1 to 200 characters on one line.

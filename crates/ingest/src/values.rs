@@ -34,6 +34,15 @@ pub fn run_key(text: &str) -> Result<String, BadText> {
     one_line(text, LONGEST_RUN_KEY)
 }
 
+/// A commit by its id. Git's names for what is checked out are refused, because they mean another commit each time.
+pub fn revision(text: &str) -> Result<String, BadText> {
+    let revision = line(text)?;
+    match revision.split(['~', '^', '@']).next() {
+        Some("HEAD" | "FETCH_HEAD" | "ORIG_HEAD" | "MERGE_HEAD" | "") => Err(BadText::MovingName),
+        Some(_) | None => Ok(revision),
+    }
+}
+
 /// A commit by its hash, which may be abbreviated.
 pub fn commit_hash(text: &str) -> Result<String, &'static str> {
     is_commit(text)
@@ -194,5 +203,9 @@ mod tests {
         assert_eq!(message("a\n\nb\n"), Ok("a\n\nb".to_owned()));
         assert_eq!(message("a\u{1b}[1m"), Err(BadText::Control));
         assert_eq!(message(" "), Err(BadText::Empty));
+        for moving in ["HEAD", " HEAD~1", "@", "FETCH_HEAD^2"] {
+            assert_eq!(revision(moving), Err(BadText::MovingName));
+        }
+        assert_eq!(revision("r1812"), Ok("r1812".to_owned()));
     }
 }

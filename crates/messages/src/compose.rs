@@ -195,7 +195,7 @@ fn budget(edge: &Edge) -> Option<Group> {
     }))
 }
 
-/// The tests that became flaky, that were flaky or broken and pass, or whose fix held or did not. Those of a suite that
+/// The tests that are flaky, that were flaky or broken and pass, or whose fix held or did not. Those of a suite that
 /// recovered are its group's.
 fn of_tests(
     edges: &[Edge],
@@ -223,6 +223,7 @@ fn of_tests(
             (ChatEvent::TestResolved, false, _) => format!("{number} are not flaky any more"),
             (ChatEvent::FixHeld, ..) => format!("the fix of {number} held"),
             (ChatEvent::FixDidNotHold, ..) => format!("the fix of {number} did not hold"),
+            (ChatEvent::TestFlaky, _, 1) => format!("{number} is flaky"),
             (
                 ChatEvent::RunFailed
                 | ChatEvent::RunRecovered
@@ -232,9 +233,11 @@ fn of_tests(
                 | ChatEvent::FlakeBudgetExceeded
                 | ChatEvent::FlakeBudgetMet,
                 ..,
-            ) => format!("{number} became flaky"),
+            ) => format!("{number} are flaky"),
         };
         let as_of = match newest {
+            // No commit made a test flaky.
+            Some(run) if event == ChatEvent::TestFlaky => format!(" as of run {}", run.number),
             Some(run) => format!(" as of {}", commits.run_with_commit(run)?),
             None => String::new(),
         };

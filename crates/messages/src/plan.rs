@@ -169,15 +169,17 @@ impl<'a> RunEdges<'a> {
         let Some(of_suite) = self.0.get(&edge.line()) else {
             return false;
         };
+        let shown = of_suite.run.map(|run| run.number);
         match (edge.event, of_suite.event) {
             (ChatEvent::TestBroken, ChatEvent::RunFailed) => {
                 // The test had failed by the run that the message shows.
-                let shown = of_suite.run.map(|run| run.number);
                 edge.since_run
                     .is_some_and(|since| shown.is_some_and(|shown| since <= shown))
             }
             (ChatEvent::TestResolved, ChatEvent::RunRecovered) => {
+                // A test that did not run in the run of the message passes later.
                 edge.verdict_before() == Some(VerdictStatus::Broken)
+                    && edge.run.map(|run| run.number) <= shown
             }
             (
                 ChatEvent::RunFailed
@@ -273,7 +275,11 @@ mod tests {
         assert_eq!(numbers(plan(&edges, &[TestBroken], 1, None, at(3))), [6, 8]);
 
         let recovered = settled(edge(10, 9, RunRecovered, SUITE), 3);
-        let resolved = settled(edge(11, 9, TestResolved, test(7, Broken, Healthy)), 3);
+        let later = settled(edge(12, 20, TestResolved, test(7, Broken, Healthy)), 4);
+        let skipped = [failed.clone(), broken.clone(), recovered.clone(), later];
+        assert_eq!(numbers(plan(&skipped, ChatEvent::ALL, 3, None, at(20))), [12]);
+        let mut resolved = settled(edge(11, 9, TestResolved, test(7, Broken, Healthy)), 3);
+        resolved.run = recovered.run;
         let edges = [failed, broken, recovered, resolved];
         // The message names the tests that were repaired.
         assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 2, None, at(9))), [10, 11]);

@@ -108,9 +108,7 @@ impl BranchRun {
             started_at: time(self.at),
             revision: Some(format!("{branch}-{}", self.revision).into()),
             branch: Some(branch.into()),
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         }
     }
 

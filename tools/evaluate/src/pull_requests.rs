@@ -154,9 +154,7 @@ fn world<'p>(tests: u32, from: f64, planned: impl Iterator<Item = &'p PlannedRun
             started_at: reported.started_at,
             revision: Some(format!("revision-{}", reported.number).into()),
             branch: Some(format!("pull-request-{}", reported.pull_request).into()),
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         };
         let run = BranchRun {
             at: planned.run.at - from,

@@ -14,7 +14,7 @@ use assay_flakiness::{
     Diagnose as _, Engine, FailureCause,
     domain::{
         cause::{Cause, Knowledge},
-        merge_queue::MergeQueue,
+        merge_queue::{MergeQueue, tested_pull_requests},
         observation::RunFacts,
     },
 };
@@ -194,9 +194,13 @@ impl Month {
             }
         }
         let run = BranchRun::new(at, 1, 0);
+        let own = branch
+            .strip_prefix("topic-")
+            .and_then(|number| number.parse().ok());
         let facts = RunFacts {
             branch: Some(branch.into()),
             revision: Some(revision.into()),
+            pull_requests: tested_pull_requests(Some(branch), None, own),
             ..run.facts(self.world.runs.len())
         };
         self.world.add(run, facts, failures);

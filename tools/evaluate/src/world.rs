@@ -81,14 +81,13 @@ fn execute(
             started_at: time(run.at),
             branch: Some(branch.into()),
             revision: population.revisions.then(|| revision.into()),
-            release_branch: None,
             variant: if population.variants > 1 {
                 format!("variant-{variant}")
             } else {
                 String::new()
             }
             .into(),
-            merge_base: None,
+            ..RunFacts::default()
         },
         present: Bitmap::default(),
         skipped: Bitmap::default(),

@@ -255,8 +255,8 @@ impl Month {
             assert_eq!(listed, with_error(&self.runs[place]).len());
             let first = self.runs.iter().position(|run| !with_error(run).is_empty());
             assert_eq!(first, Some(place), "the error is new");
-        } else if let Some((_, rest)) = sentence.split_once(" became flaky as of ") {
-            self.run(rest);
+        } else if let Some((_, number)) = sentence.split_once(" flaky as of run ") {
+            assert!((1..=self.runs.len()).contains(&number.parse().unwrap()));
             assert!(
                 named.is_subset(&flaky),
                 "{named:?} were broken, and are not flaky"

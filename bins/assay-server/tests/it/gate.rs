@@ -102,6 +102,14 @@ fn the_gate_says_whether_a_release_may_be_cut() {
         "no: 1 test fails on release/2.0 and not on main; 2 tests fail on both",
     );
     assert_contains(&text, "cart > pays: since run 22, d2 by Ada, ");
+    send("d3", &[("odd", None), ("old", WRONG)]);
+    let (unknown, text) = ask("release/2.0");
+    assert_eq!(unknown, Some(3), "{text}");
+    assert_contains(&text, "unknown: run 23 lacks 1 test that failed when it last ran");
+    send("d4", &[("old", WRONG)]);
+    let (unknown, text) = ask("release/2.0");
+    assert_eq!(unknown, Some(3), "{text}");
+    assert_contains(&text, "unknown: run 24 ran 1 of the usual 3 tests");
 }
 
 /// The listener's explanation of a report's failures on a branch.

@@ -579,6 +579,38 @@ fn a_commit_of_the_stable_branch_that_was_red_before_is_not_to_be_reverted() {
 }
 
 #[test]
+fn a_change_that_passes_alone_and_fails_in_each_merge_is_no_flake() {
+    let ingest = IngestServer::new();
+    for number in 1..=20 {
+        let revision = format!("{number:08x}");
+        let fields = [("branch", "main"), ("commit", &*revision), ("runKey", &*revision)];
+        send_of(&ingest, &fields, &of_twelve(false));
+    }
+    let mut run = String::new();
+    for number in 0x100..0x104 {
+        let (head, merge) = (format!("{number:08x}"), format!("{number:x}beef0"));
+        let of_branch = [("branch", "topic"), ("runKey", &*head)];
+        let pushed = [&of_branch[..], &[("commit", &*head)]].concat();
+        send_of(&ingest, &pushed, &of_twelve(false));
+        let merged = [
+            ("branch", "topic"),
+            ("runKey", &*merge),
+            ("commit", &*merge),
+            ("testedRevision", &*head),
+            ("pullRequest", "7"),
+        ];
+        run = send_of(&ingest, &merged, &of_twelve(true));
+        // The push does not answer for the merge.
+        assert_eq!(ingest.read(&format!("/commits/{head}"))["status"], "failed");
+    }
+    assert_eq!(ingest.read("/flaky")["tests"], json!([]));
+    assert_eq!(
+        ingest.read(&format!("/runs/{run}/failures"))["gate"]["action"],
+        "block"
+    );
+}
+
+#[test]
 fn a_change_to_a_release_branch_is_compared_with_that_branch() {
     let ingest = IngestServer::new();
     let send = |branch: &str, number: u32, fails: bool| {

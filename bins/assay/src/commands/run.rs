@@ -20,7 +20,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::{
-    environment, errors,
+    clock, environment, errors,
     forwarding::Place,
     gate::{
         flags::GateFlags,
@@ -90,9 +90,9 @@ pub(crate) struct RunArgs {
 /// Runs `assay run`.
 pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode> {
     let (ci, _) = args.flags.report.ci(&environment::variable);
-    if args.reruns.is_any() && ci.run_key.is_none() {
-        // A rerun is a part of the same run, which without a key would be named by the first report's content.
-        args.flags.report.run.run_key.get_or_insert_with(rerun::run_key);
+    if ci.run_key.is_none() {
+        // The command runs now: an equal report of another time is another run. Reruns are parts of this one.
+        args.flags.report.run.run_key.get_or_insert_with(new_run_key);
     }
     let args = &args;
     if args.report.iter().any(|path| path.as_os_str() == "-") {
@@ -160,6 +160,11 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
             Ok(ExitCode::from(code))
         }
     }
+}
+
+/// A run key for a run that CI does not name.
+fn new_run_key() -> String {
+    format!("run-{}-{}", clock::now().unix_ms(), std::process::id())
 }
 
 /// Whether the reports that the command wrote are whole and have no failed test.

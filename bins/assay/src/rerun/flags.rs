@@ -36,9 +36,4 @@ impl RerunFlags {
     pub(crate) fn burn_in(&self) -> Option<Duration> {
         self.burn_in.filter(|budget| !budget.is_zero())
     }
-
-    /// Whether tests may run again.
-    pub(crate) fn is_any(&self) -> bool {
-        self.budget().is_some() || self.burn_in().is_some()
-    }
 }

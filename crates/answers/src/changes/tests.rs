@@ -33,9 +33,8 @@ fn run(number: i32, branch: &str, results: &str) -> RunObservations {
         started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
         branch: Some(branch.into()),
         revision: Some(format!("c{number}").into()),
-        release_branch: None,
         variant: "unit".into(),
-        merge_base: None,
+        ..RunFacts::default()
     });
     for (test, letter) in (0..).zip(results.chars()) {
         let status = match letter {

@@ -194,9 +194,7 @@ mod tests {
             started_at: Timestamp::from_unix_ms(i64::from(number)),
             branch: None,
             revision: None,
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         };
         let mut observed = RunObservations::of(facts);
         let mut durations = Durations::new();

@@ -62,6 +62,9 @@ fn supporting(cause: Cause, failure: &FailureCause) -> (Vec<(usize, EvidenceWord
             one(facts.stable_since, EvidenceWord::FailedElsewhere)
         }
         Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince),
+        Cause::EarlierOnBranch if facts.episode_since.is_none() => {
+            one(facts.failed_with_change, EvidenceWord::FailedElsewhere)
+        }
         Cause::EarlierOnBranch => one(facts.episode_since, EvidenceWord::FailingSince),
         Cause::ThisChange => {
             let (mut runs, passed) = passed_on_revision;

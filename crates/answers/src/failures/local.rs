@@ -194,9 +194,8 @@ fn variant_runs(
                 started_at: now,
                 branch: branch.map(Into::into),
                 revision: revision.map(Into::into),
-                release_branch: None,
                 variant,
-                merge_base: None,
+                ..RunFacts::default()
             });
             if let Some(last) = last {
                 variant_run.present.clone_from(&last.present);

@@ -11,9 +11,11 @@ use std::{
 use assay_domain::{
     cause::{ErrorName, FinalStatus, Knowledge},
     execution::TestOutcome,
+    merge_queue::tested_pull_requests,
     observation::{Bitmap, History, RunFacts, RunObservations},
     project::Project,
     recording::{RecordedTest, Recording},
+    revision::checked_out_merge,
     rules::RecordingRules,
     store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
     test::TestOrdinal,
@@ -115,8 +117,15 @@ impl<'r> Overlay<'r> {
             release_branch: recognised.release_branch.clone(),
             branch: context.branch.as_deref().map(Into::into),
             revision: context.revision().map(Into::into),
+            merge: checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref())
+                .map(Into::into),
             variant: context.suite.as_deref().unwrap_or_default().into(),
             merge_base: context.merge_base.as_deref().map(Into::into),
+            pull_requests: tested_pull_requests(
+                context.branch.as_deref(),
+                context.pull_request_title.as_deref(),
+                context.pull_request_number,
+            ),
         };
         let stored = history
             .runs

@@ -162,7 +162,10 @@ impl CauseSentences<'_> {
 
     fn earlier_on_branch(&self) -> String {
         let Some(run) = self.run(self.facts.episode_since) else {
-            return "Probably broken by an earlier revision of this branch".to_owned();
+            return match self.run(self.facts.failed_with_change) {
+                Some(run) => format!("Failed in run {}, too, which tested the same change", run.number),
+                None => "Probably broken by an earlier revision of this branch".to_owned(),
+            };
         };
         let number = run.number;
         let since = match run.revision.as_deref().map(short) {

@@ -284,9 +284,8 @@ mod tests {
             started_at: at(hour),
             branch: None,
             revision: None,
-            release_branch: None,
             variant: suite.into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         let attempts = match how {
             'f' => vec![(AttemptStatus::Failed, Some(40))],

@@ -148,7 +148,8 @@ struct Fix {
 }
 
 impl FixAnswer {
-    /// The newest claim at `now`. The commit of an old one may be gone from what the server answers, or never have come.
+    /// The newest claim at `now`, unless its fix held and the test failed since: that is another flake. The commit of an
+    /// old claim may be gone from what the server answers, or never have come.
     fn last(&self, now: Timestamp) -> Option<&Fix> {
         let ends = now.plus_days(-WATCH_DAYS);
         let claims = self.fixes.iter().filter(|fix| match fix.state {
@@ -156,7 +157,8 @@ impl FixAnswer {
             FixState::Waiting => fix.stored_at >= ends,
             FixState::Watching | FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => true,
         });
-        claims.max_by_key(|fix| fix.stored_at)
+        let newest = claims.max_by_key(|fix| fix.stored_at);
+        newest.filter(|fix| fix.state != FixState::Held || fix.failed_run.is_none())
     }
 }
 
@@ -217,12 +219,11 @@ impl Problem {
                 let commit = short(&fix.revision);
                 let runs = format!("{} of {} clean runs", fix.clean_runs, fix.runs_needed);
                 match fix.state {
-                    FixState::Held if fix.failed_run.is_none() => (
+                    FixState::Held => (
                         State::Held,
                         format!("The fix in {commit} held on {stable}: {runs}"),
                     ),
-                    // A fix that held stays so, and the test may fail again.
-                    FixState::Held | FixState::DidNotHold => (
+                    FixState::DidNotHold => (
                         State::DidNotHold,
                         format!("The test failed on {stable} after the fix in {commit}"),
                     ),

@@ -190,7 +190,7 @@ fn a_fix_counts_until_the_test_fails_again_or_its_commit_never_comes() {
     );
     assert_eq!(
         state(json!({"state": "held", "storedAt": new, "failedRun": run})),
-        State::DidNotHold
+        State::Flaky
     );
     assert_eq!(
         state(json!({"state": "waiting", "storedAt": new})),

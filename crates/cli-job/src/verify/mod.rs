@@ -324,8 +324,12 @@ impl<'a> Session<'a> {
         let is_explained = report.format.fails_with(status, u64::from(failed));
         if report.hides_retries {
             Some(HIDES_RETRIES.to_owned())
-        } else if report.is_cached || is_copy {
+        } else if report.is_cached {
             Some(CACHED.to_owned())
+        } else if is_copy {
+            Some(format!(
+                "{COPIES} reports in a row were equal, as those from a cache are, so they prove nothing; turn the cache off"
+            ))
         } else if status != 0 && !is_explained {
             Some(format!(
                 "the command ended with status {status}, which no failed test explains"

@@ -451,9 +451,8 @@ impl RunResults<'_> {
             started_at,
             branch: run.branch.clone(),
             revision: run.revision.clone(),
-            release_branch: None,
             variant: Arc::clone(&run.variant),
-            merge_base: None,
+            ..RunFacts::default()
         });
         if let Some(part) = run.parts.as_ref().map(RunParts::part) {
             let (plain, untimed) = part.plain();

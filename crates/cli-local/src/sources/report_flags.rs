@@ -55,7 +55,8 @@ impl ReportFlags {
 /// The user's description of the run.
 #[derive(Debug, Clone, Args)]
 pub struct RunFlags {
-    /// The key that all shards of one run share; without it, CI's build, else the content
+    /// The key that all shards of one run share; without it, CI's build, else the content, or with
+    /// `assay run` a key of its own
     #[arg(long, value_name = "KEY", value_parser = values::run_key, help_heading = RUN)]
     pub run_key: Option<String>,
     /// Which shard this is, such as 2/5
@@ -75,10 +76,10 @@ pub struct RunFlags {
     #[arg(long, value_parser = values::name, help_heading = CODE)]
     pub branch: Option<String>,
     /// The commit that was checked out
-    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
+    #[arg(long, value_name = "SHA", value_parser = values::revision, help_heading = CODE)]
     pub commit: Option<String>,
     /// For a pull request, the head behind a merge commit
-    #[arg(long, value_name = "SHA", value_parser = values::line, help_heading = CODE)]
+    #[arg(long, value_name = "SHA", value_parser = values::revision, help_heading = CODE)]
     pub tested_revision: Option<String>,
     /// The commit's message
     #[arg(long, value_parser = values::message, help_heading = CODE)]

@@ -2,7 +2,9 @@
 
 use assay_domain::{run::CiProvider, timestamp::Timestamp};
 use assay_ingest::BadText;
-pub use assay_ingest::values::{LONGEST_DURATION_MS, attempt, line, message, run_key, shard, web_address};
+pub use assay_ingest::values::{
+    LONGEST_DURATION_MS, attempt, line, message, revision, run_key, shard, web_address,
+};
 use assay_reports::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 

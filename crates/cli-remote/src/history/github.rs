@@ -43,10 +43,10 @@ const OF_RUN: &Places = &[
     ("start", "/run_started_at"),
     ("GITHUB_ACTIONS", "true"),
     ("GITHUB_EVENT_PATH", "event"),
+    ("GITHUB_REPOSITORY", "/repository/full_name"),
     ("GITHUB_RUN_ID", "/id"),
     ("GITHUB_RUN_ATTEMPT", "/run_attempt"),
     ("GITHUB_SHA", "/head_sha"),
-    ("repository", "/repository/full_name"),
     ("event", "/event"),
     ("branch", "/head_branch"),
     ("title", "/display_title"),
@@ -184,7 +184,7 @@ fn report(run: &PastRun, jobs: &[Job], artifact: Artifact, merge_base: Option<St
     let values = values
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
-    let repository = run.value("repository").unwrap_or_default();
+    let repository = run.value("GITHUB_REPOSITORY").unwrap_or_default();
     let folder = repository.rsplit('/').next().unwrap_or_default();
     let root = |(work, slash)| format!("{work}{slash}{folder}{slash}{folder}");
     // The event of a workflow that another one starts has the values of a run, whatever started that.
@@ -192,10 +192,9 @@ fn report(run: &PastRun, jobs: &[Job], artifact: Artifact, merge_base: Option<St
         "workflow_run": {
             "head_sha": run.value("GITHUB_SHA"), "head_branch": run.value("branch"),
             "head_commit": {"message": run.value("message"), "author": {"name": run.value("author")}},
-            "head_repository": {"full_name": run.value("head")},
+            "head_repository": run.value("head").map(|name| json!({"full_name": name})),
             "pull_requests": [{"number": run.value("number").and_then(|number| number.parse::<i64>().ok())}],
         },
-        "repository": {"full_name": repository},
     });
     let mut report = PastReport {
         roots: CHECKOUTS.map(root).to_vec(),

@@ -210,21 +210,27 @@ fn a_report_in_the_folder_of_an_earlier_attempt_leaves_the_failed_tests_of_other
 }
 
 #[test]
-fn a_part_is_selected_from_what_it_continues_and_lacks_tests_of() {
+fn a_part_continues_its_report_of_the_attempt_before() {
     let first: Sent<'_> = (1, 1, "m", 0, &[("a", &[Passed]), ("b", &[Passed])]);
     let other: Sent<'_> = (1, 1, "m:e2e.xml", 1, &[("e", &[Passed])]);
-    let from = |tests| {
-        merged(&[first, other, (2, 1, "n", 9, tests)]).1[2]
-            .selected_from
-            .clone()
+    let again: Sent<'_> = (2, 1, "n", 9, &[("a", &[Passed])]);
+    let (_, roles) = merged(&[first, other, again]);
+    let continued: Vec<Vec<usize>> = roles
+        .iter()
+        .map(|role| role.continued.iter().copied().collect())
+        .collect();
+    assert_eq!(continued, [vec![], vec![], vec![0]]);
+}
+
+#[test]
+fn a_test_of_one_name_does_not_answer_for_one_of_another_report() {
+    let both: Sent<'_> = (1, 1, "m", 0, &[("health", &[Passed, Failed]), ("x", &[Passed])]);
+    let left = |health: &[AttemptStatus]| {
+        merged(&[both, (2, 1, "n", 9, &[("health", health), ("x", &[Passed])])]).1[1].left_failed
     };
-    assert_eq!(from(&[("a", &[Passed])]), BTreeSet::from([0]));
-    assert_eq!(from(&[("a", &[Passed]), ("b", &[Passed])]), BTreeSet::new());
-    assert_eq!(
-        merged(&[first, other]).1[1].selected_from,
-        BTreeSet::new(),
-        "one attempt"
-    );
+    assert_eq!(left(&[Passed]), 1);
+    assert_eq!(left(&[Passed, Passed]), 0);
+    assert_eq!(left(&[Passed, Failed]), 0, "it failed again");
 }
 
 #[test]

@@ -63,9 +63,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                         branch.map_or_else(|| "main".into(), |n| format!("feature/change-{n}").into()),
                     ),
                     revision: Some(format!("{revision:040x}").into()),
-                    release_branch: None,
-                    variant: "".into(),
-                    merge_base: None,
+                    ..RunFacts::default()
                 },
                 present: Bitmap::default(),
                 skipped: Bitmap::default(),

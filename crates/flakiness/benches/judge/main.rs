@@ -54,9 +54,7 @@ fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
                     started_at: Timestamp::from_unix_ms(NOW_MS - (RUNS - number) * 14 * DAY_MS / (RUNS + 1)),
                     branch: Some(branch.into()),
                     revision: Some(format!("revision-{}", number * 4 / 5).into()),
-                    release_branch: None,
-                    variant: "".into(),
-                    merge_base: None,
+                    ..RunFacts::default()
                 },
                 present: Bitmap::default(),
                 skipped: Bitmap::default(),

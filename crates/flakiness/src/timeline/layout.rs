@@ -6,17 +6,21 @@ use assay_domain::{merge_queue::is_queue_branch, timestamp::Timestamp};
 
 use crate::{
     model::Step,
-    timeline::{Chain, Entry, Lane, Timeline, failures::sound_failures, variant_runs::VariantRun},
+    timeline::{
+        Chain, Entry, Lane, Timeline,
+        failures::sound_failures,
+        variant_runs::{Line, VariantRun},
+    },
 };
 
 impl<'h> Timeline<'h> {
-    /// Lays the ordered variant runs out in lanes and chains. `branches` has the branch of each revision.
-    pub(crate) fn lay_out(&mut self, variant_runs: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
+    /// Lays the ordered variant runs out in lanes and chains. `lines` has the line of each revision.
+    pub(crate) fn lay_out(&mut self, variant_runs: &[VariantRun<'h>], lines: &[Line<'h>]) {
         for variant in variant_runs.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
-            self.lay_out_lane(variant, branches);
+            self.lay_out_lane(variant, lines);
         }
         if self.lanes.len() > 1 {
-            self.join_variants(branches.len());
+            self.join_variants(lines.len());
         }
         self.newest_first = (0..self.entries.len()).collect();
         let entries = &self.entries;
@@ -56,21 +60,22 @@ impl<'h> Timeline<'h> {
     }
 
     /// Lays out the runs of one variant: its stable chain, then the others in the order of their first run.
-    fn lay_out_lane(&mut self, variant_runs: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
-        let mut branch_indexes: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-        let mut by_branch: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
+    fn lay_out_lane(&mut self, variant_runs: &[VariantRun<'h>], lines: &[Line<'h>]) {
+        let mut line_indexes: BTreeMap<Line<'_>, usize> = BTreeMap::new();
+        let mut by_line: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
         for run in variant_runs.iter().enumerate() {
-            let branch = branches.get(run.1.revision).copied().flatten();
-            let next = by_branch.len();
-            let place = *branch_indexes.entry(branch).or_insert(next);
+            let (branch, is_merge) = lines.get(run.1.revision).copied().unwrap_or_default();
+            let line = (branch, is_merge && !self.stable_branch.is(branch));
+            let next = by_line.len();
+            let place = *line_indexes.entry(line).or_insert(next);
             if place == next {
-                by_branch.push((branch, Vec::new()));
+                by_line.push((branch, Vec::new()));
             }
-            if let Some((_, runs)) = by_branch.get_mut(place) {
+            if let Some((_, runs)) = by_line.get_mut(place) {
                 runs.push(run);
             }
         }
-        by_branch.sort_by_key(|(branch, _)| !self.stable_branch.is(*branch));
+        by_line.sort_by_key(|(branch, _)| !self.stable_branch.is(*branch));
         let start = self.entries.len();
         let mut lane = Lane {
             positions: start..start + variant_runs.len(),
@@ -78,7 +83,7 @@ impl<'h> Timeline<'h> {
             stable: None,
             stable_newest_first: Vec::new(),
         };
-        for (branch, runs) in by_branch {
+        for (branch, runs) in by_line {
             let first = self.entries.len();
             let stable = self.stable_branch.is(branch);
             let chain = Chain {

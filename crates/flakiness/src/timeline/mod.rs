@@ -206,9 +206,9 @@ impl<'h> Timeline<'h> {
         }
         let branches_of_runs = variant_runs.iter().map(|run| run.observed.run.branch.as_deref());
         timeline.stable_branch = StableBranch::among(&history.stable_branch, branches_of_runs);
-        let branches = rank_revisions(&mut variant_runs, timeline.stable_branch);
+        let lines = rank_revisions(&mut variant_runs, timeline.stable_branch);
         variant_runs.sort_by(VariantRun::canonical_order);
-        timeline.lay_out(&variant_runs, &branches);
+        timeline.lay_out(&variant_runs, &lines);
         timeline.group_runs(&window);
         timeline
     }

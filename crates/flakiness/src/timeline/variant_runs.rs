@@ -47,11 +47,14 @@ impl VariantRun<'_> {
             .then_with(|| repeated(a).cmp(&repeated(b)))
     }
 }
-/// Ranks the revisions by the start of their first run, and returns the branch of each by its rank.
+/// A line of code: the branch of a revision, and whether merges of the branch's revisions were tested.
+pub(crate) type Line<'h> = (Option<&'h str>, bool);
+
+/// Ranks the revisions by the start of their first run, and returns the line of each by its rank.
 pub(crate) fn rank_revisions<'h>(
     variant_runs: &mut [VariantRun<'h>],
     stable_branch: StableBranch<'h>,
-) -> Vec<Option<&'h str>> {
+) -> Vec<Line<'h>> {
     let mut places = HashMap::with_capacity(variant_runs.len());
     let mut revisions: Vec<Revision<'h>> = Vec::new();
     for run in variant_runs.iter_mut() {
@@ -84,7 +87,12 @@ pub(crate) fn rank_revisions<'h>(
     }
     revisions
         .into_iter()
-        .map(|revision| revision.start.branch)
+        .map(|revision| {
+            (
+                revision.start.branch,
+                matches!(revision.key, RevisionKey::Merge(..)),
+            )
+        })
         .collect()
 }
 
@@ -105,15 +113,19 @@ pub(crate) fn time_order(a: &RunFacts, b: &RunFacts) -> Ordering {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum RevisionKey<'h> {
     Named(&'h str),
+    /// A merge of a revision, such as one into the base of its pull request.
+    Merge(&'h str, &'h str),
     /// A run without a revision shares its code with no other run.
     Own(i32, &'h str),
 }
 
 impl<'h> RevisionKey<'h> {
     fn of(run: &'h RunFacts) -> Self {
-        run.revision
-            .as_deref()
-            .map_or(Self::Own(run.number, &run.id), Self::Named)
+        match (run.revision.as_deref(), run.merge.as_deref()) {
+            (Some(revision), Some(merge)) => Self::Merge(revision, merge),
+            (Some(revision), None) => Self::Named(revision),
+            (None, _) => Self::Own(run.number, &run.id),
+        }
     }
 }
 

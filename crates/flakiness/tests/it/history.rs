@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use assay_flakiness::domain::{
+    merge_queue::tested_pull_requests,
     observation::{Bitmap, Failure, History, Repetition, RunEnding, RunFacts, RunObservations},
     timestamp::{DAY_MS, Timestamp},
 };
@@ -54,9 +55,7 @@ pub(crate) fn run(
             started_at: Timestamp::from_unix_ms(at_ms),
             branch: branch.map(Arc::from),
             revision: revision.map(Arc::from),
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         },
         present: Bitmap::default(),
         skipped: Bitmap::default(),
@@ -231,6 +230,30 @@ pub(crate) fn long() -> impl Strategy<Value = History> {
             tests: 4,
             runs,
         }
+    })
+}
+
+/// A [`long`] history in which each branch is of one of four pull requests or of a merge queue.
+pub(crate) fn queued() -> impl Strategy<Value = History> {
+    long().prop_map(|mut history| {
+        let mut ahead = "main 1".to_owned();
+        for observed in &mut history.runs {
+            let run = &mut observed.run;
+            let change = i64::from(run.number) / 9 % 4 + 1;
+            let branch = match run.branch.as_deref() {
+                Some("feature") if run.number % 5 == 0 => format!("topic-{change}-again"),
+                Some("feature") => format!("topic-{change}"),
+                Some("other") if run.number % 3 == 0 => format!("bors/pr-{change}-pr-{}", change % 4 + 1),
+                Some("other") => format!("gh-readonly-queue/main/pr-{change}-{ahead}"),
+                _ => continue,
+            };
+            if branch.starts_with("gh-") {
+                ahead = run.revision.as_deref().unwrap_or_default().to_owned();
+            }
+            run.pull_requests = tested_pull_requests(Some(&branch), None, Some(change));
+            run.branch = Some(branch.into());
+        }
+        history
     })
 }
 

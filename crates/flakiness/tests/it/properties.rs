@@ -285,9 +285,8 @@ fn wild() -> impl Strategy<Value = History> {
                         started_at: Timestamp::from_unix_ms(at),
                         branch: branch.map(Arc::from),
                         revision: revision.map(Arc::from),
-                        release_branch: None,
                         variant: variant.into(),
-                        merge_base: None,
+                        ..RunFacts::default()
                     },
                     present,
                     skipped,

@@ -31,6 +31,8 @@ pub(crate) struct Row {
     pub(crate) revision: String,
     /// The revision at which its code left the stable branch.
     pub(crate) merge_base: Option<String>,
+    /// The pull requests that its chain tests.
+    pub(crate) pull_requests: BTreeSet<i64>,
     /// Whether the run is complete. A test that is missing in an incomplete one did not leave.
     is_complete: bool,
     /// P, R or F and the failed attempts, by test.
@@ -168,6 +170,7 @@ fn rows_of_days(history: &History, now: Timestamp, days: i64) -> (Vec<Row>, BTre
                 .as_deref()
                 .map_or(format!("own {}", facts.number), |r| format!("named {r}")),
             merge_base: facts.merge_base.as_deref().map(|r| format!("named {r}")),
+            pull_requests: facts.pull_requests.iter().copied().collect(),
             is_complete: observed.ending.complete,
             results,
             executions: observed
@@ -195,7 +198,34 @@ fn rows_of_days(history: &History, now: Timestamp, days: i64) -> (Vec<Row>, BTre
     separate_rows(&mut rows, &tests);
     mark_lasting_crowds(&mut rows);
     set_stable_rates(&mut rows);
+    share_pull_requests(&mut rows);
     (rows, tests)
+}
+
+/// Gives each row the pull requests of its chain, and those of the run ahead in a queue.
+fn share_pull_requests(rows: &mut [Row]) {
+    let chains: Vec<Chain> = rows.iter().map(|row| chain_of(rows, row)).collect();
+    let mut of_chains: BTreeMap<&Chain, BTreeSet<i64>> = BTreeMap::new();
+    let mut queued: BTreeMap<&String, BTreeSet<i64>> = BTreeMap::new();
+    for (row, chain) in rows.iter().zip(&chains) {
+        let tested = of_chains.entry(chain).or_default();
+        let Some(branch) = chain.1.as_deref().filter(|branch| *branch != "main") else {
+            continue;
+        };
+        tested.extend(&row.pull_requests);
+        if is_queue(chain.1.as_ref()) {
+            let ahead = branch
+                .rsplit_once("/pr-")
+                .and_then(|(_, change)| change.split_once('-'));
+            let ahead = ahead.and_then(|(_, revision)| queued.get(&format!("named {revision}")));
+            tested.extend(ahead.into_iter().flatten());
+            queued.insert(&row.revision, tested.clone());
+        }
+    }
+    let of_rows: Vec<BTreeSet<i64>> = chains.iter().map(|chain| of_chains[chain].clone()).collect();
+    for (row, tested) in rows.iter_mut().zip(of_rows) {
+        row.pull_requests = tested;
+    }
 }
 
 /// Tests with three failing streaks that began outside of large crowds, by variant.
@@ -221,17 +251,25 @@ fn unreliable(rows: &[Row]) -> f64 {
     (unreliable / (500.0 + tests.len() as f64)).clamp(0.03, 0.15)
 }
 
+/// Whether a merge queue tests what it merges on this branch.
+pub(crate) fn is_queue(branch: Option<&String>) -> bool {
+    branch.is_some_and(|branch| branch.starts_with("gh-readonly-queue/") || branch.starts_with("bors/pr-"))
+}
+
 /// The probability that a new revision off the stable branch breaks a test.
 pub(crate) fn of_branches(rows: &[Row], chains: &[(String, Option<String>)]) -> (f64, f64) {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
-    let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
+    let counted = || {
+        let each = rows.iter().zip(chains);
+        each.filter(|(row, chain)| row.beta < 0.1 && !is_queue(chain.1.as_ref()))
+    };
     let usual = 20.0 * tests.len() as f64;
     let is_stable = |chain: &(String, Option<String>)| chain.1.as_deref() == Some("main");
     let mut chain_revisions = BTreeSet::new();
     let mut results = 0;
     for (row, chain) in rows.iter().zip(chains) {
         let is_new = chain_revisions.insert((chain, &row.revision));
-        if is_new && row.beta < 0.1 && !is_stable(chain) {
+        if is_new && row.beta < 0.1 && !is_stable(chain) && !is_queue(chain.1.as_ref()) {
             results += row.results.len();
         }
     }

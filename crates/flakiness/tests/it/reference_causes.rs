@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use crate::{
     history,
     reference::{
-        Row, THETA, calendar, chain_of, is_same_crowd, next_of_crowd, of_branches, rows, stable_chains,
+        Row, THETA, calendar, chain_of, is_queue, is_same_crowd, next_of_crowd, of_branches, rows,
+        stable_chains,
     },
 };
 
@@ -72,6 +73,8 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
     };
     let letter = |i: usize| rows[order[i]].results[&test].0;
     let branch = |i: usize| chain_of(rows, &rows[order[i]]).1;
+    let tested = |i: usize| &rows[order[i]].pull_requests;
+    let is_same_change = |i: usize, j: usize| branch(i) == branch(j) || !tested(i).is_disjoint(tested(j));
     let last_pass = before.iter().rposition(|i| letter(*i) != 'F');
     let passed_at = last_pass.map(|place| rows[order[before[place]]].at);
     if letter(index) != 'F' {
@@ -99,21 +102,21 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
             .as_ref()
             .is_some_and(|(hours, _)| hours.contains(&hour))
     };
-    let branches: BTreeSet<Option<String>> = (0..since.len())
+    let others: Vec<usize> = (0..since.len())
         .filter(|place| began(*place))
-        .map(|place| &since[place])
-        .filter(|i| !is_explained(**i))
-        .filter(|i| rows[order[index]].at - rows[order[**i]].at <= 2 * 86_400_000)
-        .filter(|i| agree(**i, index))
-        .map(|i| branch(*i))
-        .filter(|other| *other != branch(index))
+        .map(|place| since[place])
+        .filter(|i| !is_explained(*i) && !is_queue(branch(*i).as_ref()))
+        .filter(|i| rows[order[index]].at - rows[order[*i]].at <= 2 * 86_400_000)
+        .filter(|i| agree(*i, index))
+        .filter(|i| !is_same_change(*i, index))
         .collect();
+    let several = others.iter().any(|other| !is_same_change(*other, others[0]));
     let counted = |i: &&usize| {
         let row = &rows[order[**i]];
         letter(**i) != 'P' && row.beta < 0.1 && !row.is_row(test)
     };
     Witnesses {
-        branches: branches.len(),
+        branches: others.len().min(1) + usize::from(several),
         is_known: earlier.iter().any(|i| counted(&i))
             || since.iter().any(|i| branch(*i).as_deref() == Some("main")),
         passed_at,
@@ -139,8 +142,8 @@ impl RowOfTest<'_> {
 /// The parts of a test's results, their rows, and the factor for the parts of the branch if no other test failed in a run.
 type OfTest = (Vec<Six>, Vec<usize>, f64);
 
-/// The parts of a test. `learned` is given for the failures of the stable branch.
-fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTest {
+/// The parts of a test, for the failures of the stable branch or for others.
+fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bool)) -> OfTest {
     let mut order: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].results.contains_key(&test))
         .collect();
@@ -188,7 +191,7 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
     let at_least = if runs.len() < 6 { 0.0006 } else { 0.0 };
     let (rate, broken_alone) = of_branches(rows, &chains);
     let other = rate.max(at_least);
-    let alone = if runs.len() < 6 || learned.is_some() {
+    let alone = if runs.len() < 6 || of_stable {
         1.0
     } else {
         broken_alone
@@ -206,11 +209,6 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
         true => [None].into_iter().chain(one_variant).collect(),
         false => vec![None],
     };
-    let usual = |k: usize| match learned {
-        Some(learned) => learned.rates[k],
-        None if k == 0 => 0.94,
-        None => 0.06 / 9.0,
-    };
     let mut passes: Vec<(f64, (f64, Vec<Six>))> = Vec::new();
     for only in hypotheses {
         for (k, theta) in THETA.iter().enumerate().take(10) {
@@ -220,8 +218,8 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> OfTes
                 None if k > 0 && variants > 1.0 => 0.7,
                 None => 1.0,
             };
-            let pass = one_rate(&results, *theta, only, other, learned);
-            passes.push((usual(k) * share, pass));
+            let pass = one_rate(&results, *theta, only, other, of_stable.then_some(learned));
+            passes.push((learned.rates[k] * share, pass));
         }
     }
     let top = passes
@@ -423,7 +421,7 @@ fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(
         let stable = chain_of(rows, row).1.as_deref() == Some("main");
         let of_test = known
             .entry((cause.test, stable))
-            .or_insert_with(|| six_of_test(rows, cause.test, stable.then_some(&learned)));
+            .or_insert_with(|| six_of_test(rows, cause.test, (&learned, stable)));
         let index = of_test.1.iter().position(|i| is_run(&&rows[*i])).unwrap();
         let plain = five(rows, of_test, cause.test, index);
         let p = cause.probabilities;
@@ -519,6 +517,11 @@ proptest! {
 
     #[test]
     fn the_causes_agree_over_long_histories(history in history::long()) {
+        check(&history, history::end())?;
+    }
+
+    #[test]
+    fn the_causes_agree_over_merge_queues(history in history::queued()) {
         check(&history, history::end())?;
     }
 

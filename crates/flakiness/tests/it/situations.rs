@@ -2,7 +2,9 @@
 //! `tests/situations` with one sentence that says why.
 //!
 //! A row is the results of test 0 in the runs of a branch on a variant, as [`letters`] reads them. The n-th revision of a
-//! branch is the same on all variants. A seventh column is the revision of its merge base. Thirty other tests pass everywhere.
+//! branch is the same on all variants. Further columns are the revision of its merge base, its pull request, the number of
+//! its error, and the name of the merges that were tested, if not the revisions themselves. The revisions of a merge queue's branch are q and its pull requests, such as `q13-1`. Thirty other tests
+//! pass everywhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +14,13 @@ use std::{
 
 use assay_flakiness::{
     Diagnose as _, Engine, ErrorTexts,
-    domain::{cause::Knowledge, observation::History, timestamp::Timestamp, verdict::Judge as _},
+    domain::{
+        cause::Knowledge,
+        merge_queue::{is_queue_branch, tested_pull_requests},
+        observation::History,
+        timestamp::Timestamp,
+        verdict::Judge as _,
+    },
 };
 
 use crate::{
@@ -34,16 +42,26 @@ situations! {
     base_long_mended
     base_moved_to_the_fix
     base_unknown_to_main
+    batch_of_two_changes
     breakage_on_a_weekend
+    merges_fail_and_pushes_pass
+    merges_of_another_change_fail
+    merges_tested_again_after_a_fix
     one_of_many_variants_broken
     one_of_twelve_fails_every_second_run
     one_system_breaks_twice
     one_system_fails_most_runs
     one_system_passes_on_retry_sometimes
     one_variant_on_branches_too
+    queue_behind_a_failed_run
+    queue_fails_one_change_thrice
+    queue_repeats_another_change
+    queue_repeats_its_change
     red_on_all_systems
     retries_begin_to_pass
     stale_base
+    two_branches_of_one_change
+    two_changes_with_one_error
     weekends
 }
 
@@ -61,8 +79,9 @@ fn every_file_is_a_test() {
     assert_eq!(names, NAMES);
 }
 
-/// The history of a file, and its newest run.
-fn history(rows: &str) -> (History, i32) {
+/// The history of a file, its errors, and its newest run.
+fn history(rows: &str) -> (History, ErrorTexts, i32) {
+    let mut texts = ErrorTexts::new();
     let mut history = History {
         stable_branch: "main".into(),
         tests: 31,
@@ -76,7 +95,14 @@ fn history(rows: &str) -> (History, i32) {
         let [branch, variant, first, apart, attempts, results, ref base @ ..] = columns[..] else {
             panic!("{row}");
         };
-        let base = base.first().copied();
+        let more = |place: usize| base.get(place).copied().filter(|text| !text.is_empty());
+        let own = more(1).map(|number| number.parse().unwrap());
+        let pull_requests = tested_pull_requests(Some(branch), None, own);
+        let in_queue = pull_requests.iter().map(i64::to_string).collect::<Vec<_>>();
+        let revisions = match is_queue_branch(branch) {
+            true => format!("q{}", in_queue.join("+")),
+            false => branch.to_owned(),
+        };
         let (first, apart): (f64, f64) = (first.parse().unwrap(), apart.parse().unwrap());
         for (place, (revision, letter)) in letters(results).into_iter().enumerate() {
             let at = START_MS + ((first + apart * place as f64) * HOUR_MS as f64) as i64;
@@ -85,36 +111,42 @@ fn history(rows: &str) -> (History, i32) {
                 at,
                 branch,
                 variant,
-                format!("{branch}-{revision}"),
+                format!("{revisions}-{revision}"),
                 attempts,
                 letter,
-                base,
+                (more(0), more(2), pull_requests.clone()),
+                more(3).map(|merge| format!("{merge}-{place}")),
             ));
         }
     }
     for (place, number) in (1..).zip(numbers.values_mut()) {
         *number = place;
     }
-    for (at, branch, variant, revision, attempts, letter, base) in parsed {
+    for (at, branch, variant, revision, attempts, letter, (base, error, pull_requests), merge) in parsed {
         let number = numbers[&(at, branch.to_owned())];
         let mut observed = run(number, at, Some(branch), Some(revision));
         observed.run.variant = variant.into();
         observed.run.merge_base = base.map(Into::into);
+        observed.run.pull_requests = pull_requests;
+        observed.run.merge = merge.map(Into::into);
         add(&mut observed, 0, letter);
         for failure in &mut observed.failures {
             failure.failed_attempts = attempts.parse().unwrap();
+            if let Some(error) = error {
+                texts.insert(history.runs.len(), 0, error.parse().unwrap());
+            }
         }
         (1..31).for_each(|test| add(&mut observed, test, 'P'));
         history.runs.push(observed);
     }
     let newest = i32::try_from(numbers.len()).unwrap();
-    (history, newest)
+    (history, texts, newest)
 }
 
 /// The verdict's sentence on the history of a file, and the history.
 fn sentence(name: &str) -> (String, History) {
     let text = fs::read_to_string(folder().join(format!("{name}.csv"))).unwrap();
-    let (history, _) = history(text.splitn(4, '\n').nth(3).unwrap());
+    let (history, ..) = history(text.splitn(4, '\n').nth(3).unwrap());
     let now = history.runs.iter().map(|run| run.run.started_at).max().unwrap();
     let verdict = Engine::default().verdicts(&history, now).swap_remove(0);
     (verdict.explanation, history)
@@ -179,12 +211,11 @@ fn the_sentence_of_the_calendar_has_the_counts_of_its_history() {
 fn check(name: &str) {
     let text = fs::read_to_string(folder().join(format!("{name}.csv"))).unwrap();
     let lines: Vec<&str> = text.splitn(4, '\n').collect();
-    let (history, newest) = history(lines[3]);
+    let (history, texts, newest) = history(lines[3]);
     let now = history.runs.iter().map(|run| run.run.started_at).max().unwrap();
     let now = Timestamp::from_unix_ms(now.unix_ms() + HOUR_MS);
     let verdict = Engine::default().verdicts(&history, now).swap_remove(0);
-    let causes =
-        Engine::default().causes_of_run(&history, &ErrorTexts::new(), newest, Knowledge::AtTheTime, now);
+    let causes = Engine::default().causes_of_run(&history, &texts, newest, Knowledge::AtTheTime, now);
     for want in lines[1].trim_start_matches("# ").split(' ') {
         let (key, value) = want.split_once('=').unwrap();
         let of_causes = |holds: &dyn Fn(f64, &str) -> bool| {

@@ -217,7 +217,10 @@ impl<'a> EnvironmentReader<'a> {
 
 /// The name of a branch without the prefixes of references.
 fn branch_name(branch: &str) -> String {
-    let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    let local = branch.strip_prefix("refs/heads/");
+    let branch = local
+        .or_else(|| branch.strip_prefix("refs/remotes/"))
+        .unwrap_or(branch);
     branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
 }
 

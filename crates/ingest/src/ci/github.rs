@@ -47,6 +47,8 @@ pub(super) fn read(reader: &mut EnvironmentReader<'_>) {
 fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
     const FILE: &str = "GITHUB_EVENT_PATH";
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(one_title);
+    let repository = reader.get("GITHUB_REPOSITORY");
+    let fork_of = |head: &str| owner_of_fork(event.pointer(head)?, repository.as_deref()?);
     let context = &mut reader.detected.context;
     let (mut values_from_event, mut fork) = (Vec::new(), None);
     if event.pointer("/pull_request/head/sha").is_some() {
@@ -58,7 +60,7 @@ fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
             .iter()
             .find_map(|path| event.pointer(path)?.as_i64());
         context.branch = context.branch.take().or_else(|| text("/pull_request/head/ref"));
-        fork = owner_of_fork(event, "/pull_request/head/repo", "/pull_request/base/repo");
+        fork = fork_of("/pull_request/head/repo");
         values_from_event.extend(["tested revision", "pull request title", "pull request", "author"]);
     } else if event.pointer("/workflow_run/head_sha").is_some() {
         // The variables describe the default branch; the event names the tested commit.
@@ -71,7 +73,7 @@ fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
             .pointer("/workflow_run/pull_requests/0/number")
             .and_then(Value::as_i64);
         context.base_branch = text("/workflow_run/pull_requests/0/base/ref");
-        fork = owner_of_fork(event, "/workflow_run/head_repository", "/repository");
+        fork = fork_of("/workflow_run/head_repository");
         values_from_event.extend(["commit", "branch", "commit message"]);
     }
     if event.pointer("/merge_group/head_sha").is_some() {
@@ -93,10 +95,15 @@ fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
     // On `pull_request_target`, GITHUB_SHA is a commit of the base branch. The tested revision still is the head's.
 }
 
-/// The owner of the repository that the code is from, if it differs from the workflow's repository.
-fn owner_of_fork<'a>(event: &'a Value, head: &str, base: &str) -> Option<&'a str> {
-    let name = |path: &str| event.pointer(path)?.get("full_name")?.as_str();
-    let (head, base) = (name(head)?, name(base)?);
-    let (owner, _) = head.split_once('/')?;
-    (head != base).then_some(owner)
+/// The owner of the repository that the code is from, if it differs from the workflow's repository. That of a deleted fork
+/// is null.
+fn owner_of_fork<'a>(head: &'a Value, repository: &str) -> Option<&'a str> {
+    const UNKNOWN: &str = "fork";
+    match head.get("full_name").and_then(Value::as_str) {
+        Some(name) => {
+            let (owner, _) = name.split_once('/')?;
+            (!name.eq_ignore_ascii_case(repository)).then_some(owner)
+        }
+        None => head.is_null().then_some(UNKNOWN),
+    }
 }

@@ -112,6 +112,11 @@ pub(super) fn azure(reader: &mut EnvironmentReader<'_>) {
     } else {
         reader.job(&["SYSTEM_JOBNAME"]);
     }
+    if let Some(stage) = reader.get("SYSTEM_STAGENAME").filter(|name| name != "__default") {
+        // Jobs of one name in two stages are one suite, and none of them runs the other's tests again.
+        let job = reader.detected.job.take();
+        reader.detected.job = job.map(|job| format!("{stage}.{job}"));
+    }
     reader.detected.job_id = reader.get("SYSTEM_JOBID");
     reader.root(&["BUILD_SOURCESDIRECTORY"]);
     if let (Some(server), Some(project), Some(build)) = (

@@ -3,7 +3,10 @@
 use super::environment::EnvironmentReader;
 
 pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
-    reader.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_BRANCH"]);
+    reader.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_LOCAL_BRANCH", "GIT_BRANCH"]);
+    // The word of the git plugin for a checkout of a commit.
+    let branch = &mut reader.detected.context.branch;
+    *branch = branch.take().filter(|branch| branch != "detached");
     // `owner`, or `owner/name` where the fork has another name.
     if let Some(fork) = reader.get("CHANGE_FORK") {
         reader.branch_is_of_fork(fork.split('/').next().unwrap_or(&fork));

@@ -195,15 +195,15 @@ fn a_workflow_run_on_github_is_about_the_run_that_triggered_it() {
 #[test]
 fn the_main_branch_of_a_fork_is_another_branch() {
     let github =
-        "GITHUB_ACTIONS=true\nGITHUB_HEAD_REF=main\nGITHUB_REF=refs/pull/7/merge\nGITHUB_EVENT_PATH=/e.json";
+        "GITHUB_ACTIONS=true\nGITHUB_REPOSITORY=acme/shop\nGITHUB_HEAD_REF=main\nGITHUB_EVENT_PATH=/e.json";
     let event = |head: &str| {
         format!(
-            r#"{{"pull_request": {{"number": 7, "head": {{"sha": "a", "ref": "main", "repo": {{"full_name": "{head}"}}}}, "base": {{"repo": {{"full_name": "acme/shop"}}}}}}}}"#
+            r#"{{"pull_request": {{"number": 7, "head": {{"sha": "a", "ref": "main", "repo": {{"full_name": "{head}"}}}}}}}}"#
         )
     };
     let finished = |head: &str| {
         format!(
-            r#"{{"repository": {{"full_name": "acme/shop"}}, "workflow_run": {{"head_sha": "a", "head_branch": "main", "head_repository": {{"full_name": "{head}"}}}}}}"#
+            r#"{{"workflow_run": {{"head_sha": "a", "head_branch": "main", "head_repository": {{"full_name": "{head}"}}}}}}"#
         )
     };
     let of_github = |event: &str| with_event(github, event).context.branch.unwrap();
@@ -215,7 +215,7 @@ fn the_main_branch_of_a_fork_is_another_branch() {
         // The fork was deleted in the meantime.
         (
             of_github(r#"{"pull_request": {"head": {"sha": "a", "repo": null}}}"#),
-            "main",
+            "fork:main",
         ),
     ] {
         assert_eq!(branch, expected);
@@ -341,6 +341,14 @@ fn jenkins_azure_bitbucket_and_teamcity_are_known() {
     );
     assert_eq!(jenkins.context.branch.as_deref(), Some("main"));
     assert_eq!(jenkins.run_key.as_deref(), Some("jenkins/jenkins-shop-9"));
+    for (variables, branch) in [
+        ("GIT_BRANCH=upstream/main\nGIT_LOCAL_BRANCH=main", Some("main")),
+        ("GIT_BRANCH=refs/remotes/origin/main", Some("main")),
+        ("GIT_BRANCH=detached", None),
+    ] {
+        let jenkins = detected(&format!("JENKINS_URL=u\n{variables}"));
+        assert_eq!(jenkins.context.branch.as_deref(), branch);
+    }
     assert_eq!(jenkins.context.pull_request_title.as_deref(), Some("T"));
     let azure = detected(
         "TF_BUILD=True\nBUILD_SOURCEBRANCH=refs/heads/main\nBUILD_SOURCEVERSION=a\nBUILD_BUILDID=77\nSYSTEM_JOBATTEMPT=2\n\
@@ -405,6 +413,11 @@ fn a_job_is_a_suite_and_each_instance_of_it_a_sender() {
     assert_eq!(
         azure("SYSTEM_JOBNAME=unit"),
         (some("unit"), some("unit"), some("j"), None)
+    );
+    // Jobs of one name in two stages are one suite.
+    assert_eq!(
+        azure("SYSTEM_JOBNAME=unit\nSYSTEM_STAGENAME=Linux"),
+        (some("unit"), some("Linux.unit"), some("j"), None)
     );
     assert_eq!(
         azure("SYSTEM_JOBNAME=__default\nSYSTEM_PHASENAME=unit").0,

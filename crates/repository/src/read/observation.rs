@@ -8,9 +8,11 @@ use std::{
 use assay_domain::{
     attempt::AttemptStatus,
     joins::Joins,
+    merge_queue::tested_pull_requests,
     observation::{History, RunEnding, RunFacts, RunObservations},
     project::Project,
     release_branch::{BranchPattern, release_branch_of},
+    revision::{checked_out_merge, tested_or_commit},
     run::Outcome,
     store::{FinalResult, ResultKey, StoreError},
     timestamp::Timestamp,
@@ -43,8 +45,12 @@ sql_row! {
         started_at: At,
         branch: Option<String>,
         base_branch: Option<String>,
-        revision: Option<String>,
+        tested_revision: Option<String>,
+        commit_sha: Option<String>,
         merge_base: Option<String>,
+        pull_request_number: Option<i64>,
+        /// Of a merge queue's run.
+        title: Option<String>,
         suite: Option<String>,
         complete: bool,
         /// The end of its newest part, else its start.
@@ -244,11 +250,12 @@ impl State {
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
         let mut packs = SqlStatement::new(
-            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.revision, \
-         run.merge_base, run.suite, \
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.tested_revision, run.commit_sha, \
+         run.merge_base, run.pull_request_number, run.title, run.suite, \
          run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
-         SELECT id, branch, base_branch, coalesce(tested_revision, commit_sha) AS revision, merge_base, suite, complete, \
+         SELECT id, branch, base_branch, tested_revision, commit_sha, merge_base, \
+         pull_request_number, CASE WHEN branch LIKE 'mergify/%' THEN pull_request_title END AS title, suite, complete, \
          coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
          FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
          LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
@@ -288,6 +295,11 @@ impl Row {
             self.failed,
         )?;
         let run = RunFacts {
+            pull_requests: tested_pull_requests(
+                self.branch.as_deref(),
+                self.title.as_deref(),
+                self.pull_request_number,
+            ),
             id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
             number: self.number,
             started_at: self.started_at.0,
@@ -298,7 +310,10 @@ impl Row {
             )
             .map(|branch| texts.shared(branch)),
             branch: self.branch.map(|branch| texts.shared(&branch)),
-            revision: self.revision.map(|revision| texts.shared(&revision)),
+            merge: checked_out_merge(self.tested_revision.as_deref(), self.commit_sha.as_deref())
+                .map(|merge| texts.shared(merge)),
+            revision: tested_or_commit(self.tested_revision, self.commit_sha)
+                .map(|revision| texts.shared(&revision)),
             variant: texts.shared(&self.suite.unwrap_or_default()),
             merge_base: self.merge_base.map(|base| texts.shared(&base)),
         };

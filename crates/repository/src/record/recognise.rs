@@ -155,10 +155,10 @@ fn outcomes(
         let is_over = roles.get(&part.number).is_some_and(|role| role.is_superseded);
         !is_over && (part.has_errors() || part.state != RunState::Completed.as_str())
     };
-    let mut selected_from = role.selected_from.iter().filter_map(|place| parts.get(*place));
+    let mut continued = role.continued.iter().filter_map(|place| parts.get(*place));
     let left_over = LeftOver {
         failed: u64::try_from(role.left_failed + left_by_closed_run).unwrap_or(u64::MAX),
-        unfinished: selected_from.any(is_unfinished),
+        unfinished: continued.any(is_unfinished),
     };
     Ok((outcomes, left_over))
 }

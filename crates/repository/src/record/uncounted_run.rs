@@ -3,9 +3,10 @@
 
 use assay_domain::{
     cause::FailedRun,
+    merge_queue::tested_pull_requests,
     observation::{RunFacts, RunObservations},
     project::Project,
-    revision::tested_or_commit,
+    revision::{checked_out_merge, tested_or_commit},
 };
 use diesel::prelude::*;
 
@@ -18,10 +19,11 @@ use crate::{
     },
 };
 
-/// Tested revision; merge base and base branch; suite, whether it is complete, end, status, number of failed tests.
+/// Tested revision; merge base and base branch; pull request and its title; suite, whether it is complete, end, status, number of failed tests.
 type Facts = (
     Option<String>,
     (Option<String>, Option<String>),
+    (Option<i64>, Option<String>),
     Option<String>,
     bool,
     Option<At>,
@@ -40,6 +42,7 @@ pub(crate) fn uncounted_run(
         .select((
             run::tested_revision,
             (run::merge_base, run::base_branch),
+            (run::pull_request_number, run::pull_request_title),
             run::suite,
             run::complete,
             run::finished_at,
@@ -51,6 +54,7 @@ pub(crate) fn uncounted_run(
     let Some((
         tested_revision,
         (merge_base, base_branch),
+        (pull_request, title),
         suite,
         complete,
         finished_at,
@@ -75,8 +79,10 @@ pub(crate) fn uncounted_run(
         )?,
         branch: failed.branch.as_deref().map(Into::into),
         revision: revision.map(Into::into),
+        merge: checked_out_merge(tested_revision.as_deref(), failed.commit_sha.as_deref()).map(Into::into),
         variant: suite.unwrap_or_default().into(),
         merge_base: merge_base.map(Into::into),
+        pull_requests: tested_pull_requests(failed.branch.as_deref(), title.as_deref(), pull_request),
     };
     let ending = ending((complete, last_seen), status.as_deref(), failed_tests)?;
     Ok(Some(contents.pack().observed(run, ending)))

@@ -58,9 +58,12 @@ pub fn releases(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdict
                 && (oracle::outcome(newest) != Outcome::Failed
                     || newest.tests().iter().any(|test| test.failed()))
         };
+        let is_whole = |(suite, runs): (&&Option<String>, &Vec<&Run>)| {
+            is_whole(runs, stable.get(*suite).map(Vec::as_slice).unwrap_or_default())
+        };
         let word = match (
             only.clone().count(),
-            !own.is_empty() && missing.is_empty() && own.values().all(is_sound),
+            missing.is_empty() && own.values().all(is_sound) && own.iter().all(is_whole),
         ) {
             (0, true) => "yes",
             (0, false) => "unknown",
@@ -109,6 +112,49 @@ pub fn releases(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdict
             .collect();
         comparison.same(&format!("GET {path}: tests"), &listed, &expected);
     }
+}
+
+/// Whether the newest complete run ran half of the usual tests, and each test of the stable branch that failed last.
+fn is_whole(runs: &[&Run], stable: &[&Run]) -> bool {
+    let complete = |runs: &[&'_ Run]| -> Vec<Run> {
+        runs.iter()
+            .filter(|run| is_complete(run))
+            .map(|run| (*run).clone())
+            .collect()
+    };
+    let (runs, stable) = (complete(runs), complete(stable));
+    let Some((newest, earlier)) = runs.split_last() else {
+        return true;
+    };
+    let ran = |run: &Run| {
+        oracle::tests_of(&[run])
+            .into_iter()
+            .filter(|(name, file)| {
+                !oracle::find(run, name, file.as_deref())
+                    .expect("a test of the run")
+                    .skipped()
+            })
+            .count()
+    };
+    let usual = earlier.iter().chain(stable.last()).map(ran).max().unwrap_or(0);
+    let failed_last = |(name, file): &Test| {
+        let results = earlier
+            .iter()
+            .rev()
+            .filter_map(|run| oracle::find(run, name, file.as_deref()));
+        results
+            .filter(|test| !test.skipped())
+            .next()
+            .is_some_and(|test| test.failed())
+    };
+    let of_stable = stable
+        .last()
+        .map(|run| oracle::tests_of(&[run]))
+        .unwrap_or_default();
+    let lacks = |(name, file): &Test| oracle::find(newest, name, file.as_deref()).is_none();
+    ran(newest) > 0
+        && ran(newest) * 2 >= usual
+        && !of_stable.iter().any(|test| lacks(test) && failed_last(test))
 }
 
 fn suites<'a>(window: &[&'a Run], is_on: impl Fn(&&&'a Run) -> bool) -> Suites<'a> {

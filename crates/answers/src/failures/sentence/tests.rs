@@ -39,9 +39,8 @@ fn sentence_on(
                 started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
                 branch: branch.map(Into::into),
                 revision: Some(format!("{number:08}").into()),
-                release_branch: None,
                 variant: variant.into(),
-                merge_base: None,
+                ..RunFacts::default()
             },
             present,
             skipped: Bitmap::default(),
@@ -144,9 +143,7 @@ fn judged_last(runs: &[(&str, std::ops::Range<u32>, bool)], texts: &ErrorTexts) 
             started_at,
             branch: Some((*branch).into()),
             revision: Some(format!("{number:08}").into()),
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         });
         (0..100).for_each(|test| observed.present.insert(test));
         observed.failures = failed
@@ -320,9 +317,7 @@ fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
             started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
             branch: Some(branch.into()),
             revision: Some(revision.into()),
-            release_branch: None,
-            variant: "".into(),
-            merge_base: None,
+            ..RunFacts::default()
         })
     };
     let main = (1..=14).map(|number| run(number, "main", &format!("{number:08}"), 20, false));

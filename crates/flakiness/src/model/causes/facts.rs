@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     slice,
+    sync::Arc,
 };
 
 use assay_domain::test::TestOrdinal;
@@ -12,7 +13,7 @@ use super::{
     parts::{BEFORE, CROWD, DRIFT, FLAKE, Parts},
     sequence::TestResults,
     texts::{ErrorTexts, Share, TextShares, WindowTexts},
-    witnesses::Witnesses,
+    witnesses::{Witnesses, share_pull_request},
 };
 use crate::{
     config::NAMED_RUNS,
@@ -81,9 +82,11 @@ pub struct CauseFacts {
     pub failed_in_run: u32,
     /// The first other run of this chain and revision in which the test passed.
     pub passed_on_revision: Option<usize>,
-    /// The last earlier result on another branch off the stable one, if it is a failure of the two days before this
-    /// failure.
+    /// The last earlier result on another branch off the stable one without its pull requests, if it is a failure of the two
+    /// days before this failure.
     pub failed_elsewhere: Option<usize>,
+    /// The first of the failures in a row with which another branch with one of its pull requests ended before.
+    pub failed_with_change: Option<usize>,
     /// The times at which the test fails by the calendar. The runs on good code and those of the stable branch are then those
     /// at such times, if the failure is, or those at other times.
     pub calendar: Option<CalendarFacts>,
@@ -199,6 +202,8 @@ pub(crate) struct TestDiagnosis<'a, 'h> {
     shared: WindowContext<'a, 'h>,
     test: TestOrdinal,
     chains: &'a [ChainFacts],
+    /// By chain.
+    pull_requests: &'a [Arc<[i64]>],
     parts: &'a [Option<Parts>],
     witnesses: &'a [Witnesses],
     calendar: Option<&'a Calendar>,
@@ -263,6 +268,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             shared,
             test,
             chains: &results.sequence.chains,
+            pull_requests: &results.sequence.pull_requests,
             parts,
             witnesses: &results.witnesses,
             calendar: results.calendar.as_ref(),
@@ -474,7 +480,10 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             .map(|other| other.entry.source);
         let elsewhere = self.before(index).rev().find(|other| {
             let stable = self.chains.get(other.chain).is_none_or(|chain| chain.stable);
-            !stable && other.variant == failure.variant && !of_branch(other)
+            !stable
+                && other.variant == failure.variant
+                && !of_branch(other)
+                && !self.is_same_change(other, failure)
         });
         let is_near = |other: &&JudgedResult<'_, '_>| {
             let apart = run.started_at.since_ms(other.entry.observed.run.started_at);
@@ -486,7 +495,22 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             other.outcome.failed() && !is_inherited && apart.abs() <= NEAR_MS
         };
         facts.failed_elsewhere = elsewhere.filter(is_near).map(|other| other.entry.source);
+        let with_change = self.before(index).rev().find(|other| {
+            other.variant == failure.variant && !of_branch(other) && self.is_same_change(other, failure)
+        });
+        let failing =
+            with_change.and_then(|other| self.episode_around(other.index, other.chain).first().copied());
+        facts.failed_with_change = failing.map(|first| first.entry.source);
         Some(facts)
+    }
+
+    /// Whether the branches of two results have a pull request in common.
+    fn is_same_change(&self, one: &JudgedResult<'_, '_>, other: &JudgedResult<'_, '_>) -> bool {
+        let both = self
+            .pull_requests
+            .get(one.chain)
+            .zip(self.pull_requests.get(other.chain));
+        both.is_some_and(|(one, other)| share_pull_request(one, other))
     }
 
     /// The results on the stable branch, in the order of revisions: those of the failure's variant, if it has any.

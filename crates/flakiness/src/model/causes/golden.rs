@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -149,6 +150,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
         .iter()
         .map(|result| Sighting {
             branch: facts[result.chain].branch,
+            pull_requests: &[],
             variant: facts[result.chain].variant,
             stable: facts[result.chain].stable,
             is_no_sign: false,
@@ -162,6 +164,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
         result.witnesses = found.branches;
     }
     let sequence = Sequence {
+        pull_requests: vec![Arc::default(); facts.len()],
         chains: facts,
         results,
         asks_for_stable: false,

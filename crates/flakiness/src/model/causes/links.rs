@@ -4,19 +4,25 @@
     reason = "every index was made by the sequence that sized the vectors"
 )]
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use assay_domain::timestamp::Timestamp;
 
 use crate::{
     config::MASS_FAILURE,
     model::{MERGED_WITHIN_MS, Outcome, Step},
+    numbers::count,
 };
 
 /// The results of one test, in the engine's order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sequence {
     pub(crate) chains: Vec<ChainFacts>,
+    /// The pull requests that each chain tests.
+    pub(crate) pull_requests: Vec<Arc<[i64]>>,
     pub(crate) results: Vec<ResultFacts>,
     /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may contain what a
     /// merged branch broke.
@@ -80,7 +86,7 @@ pub(crate) struct ResultFacts {
 }
 
 /// The links of a result to earlier results. They are the same for every flake rate.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub(crate) step: Step,
     /// The previous result on its branch, if that is another variant's at this revision.
@@ -96,6 +102,9 @@ pub(crate) struct Link {
     pub(crate) is_base_moved: bool,
     /// For a failure that begins on the stable branch: the failing streak of a branch that its revision may have merged.
     pub(crate) merged_streak: Option<u32>,
+    /// For the first result of a branch: the chains that tested its pull requests last on this variant, each with the share
+    /// of its own pull requests that are among them.
+    pub(crate) same_change: Vec<(usize, f64)>,
 }
 
 /// The failures in a row at the end of a chain. Results of mass failures do not count.
@@ -137,6 +146,8 @@ pub(crate) fn links(sequence: &Sequence) -> Vec<Link> {
     let mut last_of_chain: Vec<Option<usize>> = vec![None; sequence.chains.len()];
     let branches = sequence.chains.iter().map(|chain| chain.branch + 1).max();
     let mut last_of_branch: Vec<Option<usize>> = vec![None; branches.unwrap_or(0)];
+    // By variant and pull request.
+    let mut last_of_change: HashMap<(usize, i64), usize> = HashMap::new();
     let mut links = Vec::with_capacity(sequence.results.len());
     for (index, result) in sequence.results.iter().enumerate() {
         let chain = sequence.chains[result.chain];
@@ -175,6 +186,15 @@ pub(crate) fn links(sequence: &Sequence) -> Vec<Link> {
         if !chain.stable && !chain.queue {
             failing_ends.add(result);
         }
+        let tested = &sequence.pull_requests[result.chain];
+        let mut same_change: BTreeMap<usize, f64> = BTreeMap::new();
+        for pull_request in &**tested {
+            let last = last_of_change.insert((chain.variant, *pull_request), result.chain);
+            if let Some(last) = last.filter(|_| step == Step::First) {
+                *same_change.entry(last).or_default() +=
+                    1.0 / f64::from(count(sequence.pull_requests[last].len()));
+            }
+        }
         links.push(Link {
             step,
             sibling,
@@ -183,6 +203,7 @@ pub(crate) fn links(sequence: &Sequence) -> Vec<Link> {
             apart_ms,
             is_base_moved: before.is_none_or(|before| sequence.results[before].base != result.base),
             merged_streak,
+            same_change: same_change.into_iter().collect(),
         });
     }
     links

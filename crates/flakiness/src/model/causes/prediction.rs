@@ -57,6 +57,29 @@ impl Shares {
         outage_before: ZERO,
     };
 
+    /// The state of code without a fault.
+    const GOOD: Self = Self {
+        good: ONE,
+        ..Self::NONE
+    };
+
+    /// The state of code that has the changes of several chains, and each fault of theirs with this probability.
+    fn of_changes(changes: &[(usize, f64)], states: &[Self]) -> Self {
+        let mut all = Self::GOOD;
+        for (chain, share) in changes {
+            let of = &states[*chain];
+            for k in 0..GRID {
+                let part = share * all.good[k];
+                all.this[k] += part * of.this[k];
+                all.earlier[k] += part * of.earlier[k];
+                all.before[k] += part * of.before[k];
+                all.drift[k] += part * of.drift[k];
+                all.good[k] -= part * (1.0 - of.good[k]);
+            }
+        }
+        all
+    }
+
     /// P(broken), without outages.
     pub(crate) fn lasting(&self) -> PerRate {
         from_fn(|k| self.this[k] + self.earlier[k] + self.before[k] + self.drift[k])
@@ -140,7 +163,14 @@ pub(crate) fn predict(
     shared: Option<&Faults>,
 ) -> (Prediction, Faults) {
     let chain = sequence.chains[result.chain];
-    let now = &states[result.chain];
+    let of_changes;
+    let now = match link.step {
+        Step::First if !chain.stable => {
+            of_changes = Shares::of_changes(&link.same_change, states);
+            &of_changes
+        }
+        Step::First | Step::SameRevision | Step::NewRevision => &states[result.chain],
+    };
     if !link.step.is_new_code() {
         let has_witness = chain.stable || result.witnesses > 0;
         return (
@@ -161,10 +191,11 @@ pub(crate) fn predict(
     });
     let m = in_base.map_or(ZERO, |broken| broken.map(|broken| INHERITED * broken));
     // A known base tells whether new code has another one than the code before.
-    let base = match at_base {
-        Some(broken) if link.is_base_moved => (broken, 1.0),
-        Some(_) => (ONE, 0.0),
-        None => (ONE, CAUGHT),
+    let base = match (link.step, at_base) {
+        (Step::First, _) => (in_base.unwrap_or(ONE), 1.0),
+        (_, Some(broken)) if link.is_base_moved => (broken, 1.0),
+        (_, Some(_)) => (ONE, 0.0),
+        (_, None) => (ONE, CAUGHT),
     };
     let (stable_breaks, stable_mends) = result.stable_rates;
     let usual = match (link.step, chain.stable) {
@@ -207,7 +238,6 @@ pub(crate) fn predict(
     let drift = drift.min(OUTSIDE_AT_MOST);
     let with = |faults: &Faults| match (link.step, chain.stable) {
         (Step::First, true) => first_on_stable(faults),
-        (Step::First, false) => first(&m, &faults.broken, crowd, drift),
         (_, true) => new_on_stable(now, faults, stable_mends, crowd),
         (_, false) => new_revision(now, (&m, &base), &faults.broken, crowd, drift),
     };
@@ -248,31 +278,6 @@ fn first_on_stable(faults: &Faults) -> Prediction {
             outage_before: faults.outage,
             ..Shares::NONE
         },
-        keeps: broken,
-        breaks: broken,
-        begins: ZERO,
-        keeps_before: broken,
-        breaks_before: ZERO,
-    }
-}
-
-/// The state before the first result of another chain.
-fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
-    let mut shares = Shares {
-        before: *m,
-        ..Shares::NONE
-    };
-    for k in 0..GRID {
-        let this = h[k] * (1.0 - m[k]);
-        let this = this + (1.0 - this - m[k]) * crowd;
-        let drift = (1.0 - this - m[k]) * drift;
-        shares.good[k] = 1.0 - this - m[k] - drift;
-        shares.this[k] = this;
-        shares.drift[k] = drift;
-    }
-    let broken = shares.broken();
-    Prediction {
-        shares,
         keeps: broken,
         breaks: broken,
         begins: ZERO,
@@ -337,7 +342,7 @@ fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Predi
     predicted
 }
 
-/// The state before the first result of a new revision of another branch.
+/// The state before the first result of a new revision of another branch. `now` is that of its code before.
 ///
 /// `base` has P(the new base is broken), and P(the new code has another base).
 fn new_revision(

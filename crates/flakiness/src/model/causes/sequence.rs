@@ -1,8 +1,12 @@
 //! The results of one test in the order of the causes: by revision, then time, so that variants lie side by side.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use assay_domain::{
+    merge_queue::MergeQueue,
     revision::{is_commit, is_same_revision},
     test::TestOrdinal,
 };
@@ -35,7 +39,7 @@ impl TestResults {
         timeline: &Timeline<'_>,
         order: &[usize],
         background: &Background,
-        (odds, bases): (&[f64], &[Option<usize>]),
+        (odds, bases, pull_requests): (&[f64], &[Option<usize>], &[Arc<[i64]>]),
         texts: &ErrorTexts,
         test: TestOrdinal,
     ) -> Self {
@@ -51,6 +55,12 @@ impl TestResults {
             chains.entry(entry.chain).or_insert(next);
         }
         let facts = chain_facts(timeline, &chains);
+        let mut tested: Vec<Arc<[i64]>> = vec![Arc::default(); chains.len()];
+        for (chain, place) in &chains {
+            if let Some((tested, of_chain)) = tested.get_mut(*place).zip(pull_requests.get(*chain)) {
+                *tested = Arc::clone(of_chain);
+            }
+        }
         let failures = of_test.iter().filter(|(_, entry)| entry.has_failure(test));
         let failures = failures.map(|(position, _)| *position);
         let calendar = Calendar::find(timeline, background, failures, test).filter(|found| found.decides);
@@ -63,9 +73,11 @@ impl TestResults {
         let sightings: Vec<Sighting> = of_test
             .iter()
             .filter_map(|(position, entry)| {
-                let chain = facts.get(*chains.get(&entry.chain)?)?;
+                let place = *chains.get(&entry.chain)?;
+                let chain = facts.get(place)?;
                 Some(Sighting {
                     branch: chain.branch,
+                    pull_requests: tested.get(place)?,
                     variant: chain.variant,
                     stable: chain.stable,
                     is_no_sign: chain.queue || rate_at(entry) > 0.0,
@@ -116,6 +128,7 @@ impl TestResults {
         Self {
             sequence: Sequence {
                 chains: facts,
+                pull_requests: tested,
                 results,
                 asks_for_stable: false,
                 outage_ratios: (0.0, 0.0),
@@ -163,6 +176,49 @@ pub(crate) fn bases(timeline: &Timeline<'_>) -> Vec<Option<usize>> {
         *known.entry(base).or_insert_with(|| find(base))
     });
     bases.collect()
+}
+
+/// The pull requests that each chain tests, ascending: those of its branch, in a merge queue also those of the runs ahead.
+/// The stable branch has none.
+pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<Arc<[i64]>> {
+    let mut tested: Vec<BTreeSet<i64>> = vec![BTreeSet::new(); timeline.chains.len()];
+    let mut in_queue: HashMap<&str, BTreeSet<i64>> = HashMap::new();
+    for entry in order
+        .iter()
+        .filter_map(|position| timeline.entries.get(*position))
+    {
+        let of_chain = timeline.chains.get(entry.chain).zip(tested.get_mut(entry.chain));
+        let Some((chain, tested)) = of_chain.filter(|(chain, _)| !chain.stable) else {
+            continue;
+        };
+        let run = &entry.observed.run;
+        tested.extend(&run.pull_requests);
+        if chain.queue {
+            let queue = chain.branch.and_then(|branch| MergeQueue::of(branch, None));
+            let ahead = queue.and_then(|queue| in_queue.get(queue.base_revision.as_deref()?));
+            tested.extend(ahead.into_iter().flatten());
+            if let Some(revision) = run.revision.as_deref() {
+                in_queue.insert(revision, tested.clone());
+            }
+        }
+    }
+    // A push to the branch of a pull request does not name it.
+    let mut of_branch: HashMap<&str, BTreeSet<i64>> = HashMap::new();
+    for (chain, tested) in timeline.chains.iter().zip(&tested) {
+        if let Some(branch) = chain.branch.filter(|_| !chain.stable) {
+            of_branch.entry(branch).or_default().extend(tested);
+        }
+    }
+    let of_chains = timeline.chains.iter().zip(tested);
+    of_chains
+        .map(|(chain, tested)| {
+            let of_branch = chain
+                .branch
+                .filter(|_| !chain.stable)
+                .and_then(|branch| of_branch.get(branch));
+            Arc::from_iter(of_branch.unwrap_or(&tested).iter().copied())
+        })
+        .collect()
 }
 
 fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {

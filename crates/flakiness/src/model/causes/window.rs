@@ -1,6 +1,9 @@
 //! The causes of the failures of one run, or of every run of a window.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use assay_domain::{cause::Knowledge, observation::History, test::TestOrdinal, timestamp::Timestamp};
 use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
@@ -13,7 +16,12 @@ use super::{
     stable_branch::StableBranch,
     texts::{ErrorTexts, WindowTexts},
 };
-use crate::{engine::Engine, model::background::Background, port::Diagnose, timeline::Timeline};
+use crate::{
+    engine::Engine,
+    model::{PerRate, background::Background},
+    port::Diagnose,
+    timeline::Timeline,
+};
 
 /// The lower bound of the rate at which a branch breaks a test that may be new: a revision with a new test breaks it more
 /// probably than others.
@@ -197,6 +205,8 @@ struct WindowModel<'h> {
     odds: Vec<f64>,
     /// By position.
     bases: Vec<Option<usize>>,
+    /// By chain.
+    pull_requests: Vec<Arc<[i64]>>,
     texts: &'h ErrorTexts,
     window_texts: WindowTexts,
 }
@@ -210,9 +220,11 @@ impl<'h> WindowModel<'h> {
             let observed = history.runs.get(run_index);
             observed.is_some_and(|observed| (from..=to).contains(&observed.run.started_at))
         };
+        let order = sequence::order(&timeline);
         Self {
             window_texts: texts.counts(is_in_window),
-            order: sequence::order(&timeline),
+            pull_requests: sequence::pull_requests(&timeline, &order),
+            order,
             bases: sequence::bases(&timeline),
             timeline,
             background,
@@ -243,14 +255,13 @@ impl<'h> WindowModel<'h> {
                 }
             }
         }
-        let any_stable = by_test.keys().any(|(_, stable)| *stable);
-        let learned = any_stable.then(|| StableBranch::learn(&self.timeline, &self.background));
+        let learned = StableBranch::learn(&self.timeline, &self.background);
         let by_test: Vec<_> = by_test.into_iter().collect();
         let mut causes: Vec<(usize, FailureCause)> = by_test
             .par_iter()
             .flat_map_iter(|((test, stable), positions)| {
-                let learned = learned.as_ref().filter(|_| *stable);
-                self.causes_of_test(*test, positions, learned, &runs)
+                let of_stable = Some(&learned).filter(|_| *stable);
+                self.causes_of_test(*test, positions, (of_stable, &learned.rates), &runs)
             })
             .collect();
         causes.sort_by_key(|(run, cause)| (*run, cause.test, cause.run_index));
@@ -258,19 +269,19 @@ impl<'h> WindowModel<'h> {
     }
 
     /// The causes of a test's failures at these positions, each with its run. `learned` is given for those of the stable
-    /// branch.
+    /// branch, and `prior` has the probability of each flake rate.
     fn causes_of_test(
         &self,
         test: TestOrdinal,
         positions: &[usize],
-        learned: Option<&StableBranch>,
+        (learned, prior): (Option<&StableBranch>, &PerRate),
         runs: &BTreeMap<usize, FailureCounts>,
     ) -> Vec<(usize, FailureCause)> {
         let mut results = TestResults::of(
             &self.timeline,
             &self.order,
             &self.background,
-            (&self.odds, &self.bases),
+            (&self.odds, &self.bases, &self.pull_requests),
             self.texts,
             test,
         );
@@ -284,7 +295,6 @@ impl<'h> WindowModel<'h> {
         if let Some(learned) = learned {
             learned.apply(&mut results.sequence);
         }
-        let prior = learned.map_or(&parts::PRIOR, |learned| &learned.rates);
         let smoothed = parts::smooth(&results.sequence, on_branches, prior);
         let shared = WindowContext {
             timeline: &self.timeline,

@@ -4,8 +4,6 @@
 //! most two days old, and the test has not passed anywhere since, on the stable branch or on any other. Only results of the
 //! failure's variant count, and a branch that inherited the failure of the stable one is no further sign.
 
-use std::collections::BTreeSet;
-
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 
 use crate::{config::MASS_FAILURE, model::Outcome};
@@ -15,8 +13,10 @@ const NEAR_MS: i64 = 2 * DAY_MS;
 
 /// A result, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sighting {
+pub(crate) struct Sighting<'a> {
     pub(crate) branch: usize,
+    /// The pull requests that its branch tests.
+    pub(crate) pull_requests: &'a [i64],
     pub(crate) variant: usize,
     pub(crate) stable: bool,
     /// Whether its failure shows nothing about others: a merge queue tested it with changes that others may test, too, or
@@ -33,7 +33,7 @@ pub(crate) struct Sighting {
 /// The witnesses of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Witnesses {
-    /// The other branches that met the same failure.
+    /// The other branches that met the same failure: none, one, or more. Those of one pull request count once.
     pub(crate) branches: u32,
     /// Whether anything else speaks for the test's innocence: it failed before the test last passed, not in a row, or it
     /// fails on the stable branch.
@@ -42,13 +42,22 @@ pub(crate) struct Witnesses {
     pub(crate) passed_at: Option<Timestamp>,
 }
 
-impl Sighting {
+/// Whether one change is on two branches with these pull requests.
+pub(crate) fn share_pull_request(one: &[i64], other: &[i64]) -> bool {
+    one.iter().any(|pull_request| other.contains(pull_request))
+}
+
+impl Sighting<'_> {
     fn agrees(&self, other: &Self) -> bool {
         self.text.zip(other.text).is_none_or(|(one, other)| one == other)
     }
 
+    fn is_same_change(&self, other: &Self) -> bool {
+        self.branch == other.branch || share_pull_request(self.pull_requests, other.pull_requests)
+    }
+
     fn is_witness_of(&self, later: &Self) -> bool {
-        self.branch != later.branch
+        !self.is_same_change(later)
             && !self.is_no_sign
             && later.started_at.since_ms(self.started_at) <= NEAR_MS
             && self.agrees(later)
@@ -56,9 +65,9 @@ impl Sighting {
 }
 
 /// The witnesses of each result, in the order of the results.
-pub(crate) fn find(sightings: &[Sighting]) -> Vec<Witnesses> {
+pub(crate) fn find(sightings: &[Sighting<'_>]) -> Vec<Witnesses> {
     let mut witnesses = vec![Witnesses::default(); sightings.len()];
-    let mut by_time: Vec<(&Sighting, &mut Witnesses)> = sightings.iter().zip(&mut witnesses).collect();
+    let mut by_time: Vec<(&Sighting<'_>, &mut Witnesses)> = sightings.iter().zip(&mut witnesses).collect();
     by_time.sort_by_key(|(sighting, _)| (sighting.variant, sighting.started_at));
     for of_variant in by_time.chunk_by_mut(|(one, _), (other, _)| one.variant == other.variant) {
         find_on_variant(of_variant);
@@ -67,9 +76,9 @@ pub(crate) fn find(sightings: &[Sighting]) -> Vec<Witnesses> {
 }
 
 /// The same for the results of one variant, by time.
-fn find_on_variant(by_time: &mut [(&Sighting, &mut Witnesses)]) {
+fn find_on_variant(by_time: &mut [(&Sighting<'_>, &mut Witnesses)]) {
     // The failures since the last pass, and whether each began on its branch; those before it, and those of both that count.
-    let mut since_pass: Vec<(&Sighting, bool)> = Vec::new();
+    let mut since_pass: Vec<(&Sighting<'_>, bool)> = Vec::new();
     let (mut failures, mut counted_since_pass) = (0_u32, 0_u32);
     let mut passed_at = None;
     for (sighting, found) in by_time {
@@ -82,12 +91,12 @@ fn find_on_variant(by_time: &mut [(&Sighting, &mut Witnesses)]) {
             passed_at = Some(sighting.started_at);
             continue;
         }
-        let branches: BTreeSet<usize> = since_pass
+        let mut others = since_pass
             .iter()
-            .filter(|(other, began)| *began && other.is_witness_of(sighting))
-            .map(|(other, _)| other.branch)
-            .collect();
-        found.branches = crate::numbers::count(branches.len());
+            .filter(|(other, began)| *began && other.is_witness_of(sighting));
+        if let Some((first, _)) = others.next() {
+            found.branches = 1 + u32::from(others.any(|(other, _)| !other.is_same_change(first)));
+        }
         found.is_known = failures > counted_since_pass || since_pass.iter().any(|(other, _)| other.stable);
         failures += u32::from(counts);
         counted_since_pass += u32::from(counts);

@@ -124,18 +124,15 @@ pub(super) fn one_rate(
             });
             Some(was_broken / (was_broken + was_good))
         });
-        let m = match base {
-            Some(_) if !stable && at_base.is_some() => 0.7 * at_base.unwrap(),
-            Some(base) if !stable => {
-                let now = if here.row.beta_of(here.test) > 0.0 {
-                    base.iter().take(6).sum::<f64>()
-                } else {
-                    calm.get(&of_main).map_or(0.0, |(broken, _)| *broken)
-                };
-                0.7 * (now + stale)
-            }
-            _ => 0.0,
-        };
+        let in_base = at_base.unwrap_or_else(|| {
+            let now = if here.row.beta_of(here.test) > 0.0 {
+                base.map_or(0.0, |base| base.iter().take(6).sum::<f64>())
+            } else {
+                calm.get(&of_main).map_or(0.0, |(broken, _)| *broken)
+            };
+            now + stale
+        });
+        let m = if stable { 0.0 } else { 0.7 * in_base };
         let (usually_breaks, stable_mends) = match here.row.stable_rates {
             (_, mends) if here.calendar > 0.0 => (0.0, mends),
             rates => rates,
@@ -151,6 +148,9 @@ pub(super) fn one_rate(
         if last_here.is_some() || !stable {
             alone += (1.0 - alone) * most(&|_, again| if again { 0.015 } else { 0.0 });
         }
+        if is_queue(here.branch.as_ref()) {
+            alone *= 0.1;
+        }
         let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
         let streak_begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
         let mut merged = false;
@@ -163,7 +163,7 @@ pub(super) fn one_rate(
             // The branches of this variant whose last result failed within a day: one may be merged now.
             let of_variant = before
                 .iter()
-                .filter(|s| s.variant == here.variant && !s.is_stable());
+                .filter(|s| s.variant == here.variant && !s.is_stable() && !is_queue(s.branch.as_ref()));
             let branches: BTreeSet<&Option<String>> = of_variant.map(|s| &s.branch).collect();
             let streaks = branches.into_iter().filter_map(|branch| {
                 let own = before.iter().filter(|s| {
@@ -244,25 +244,46 @@ pub(super) fn one_rate(
             1 => f64::min(0.3, 2.0 * other),
             _ => f64::min(0.3, 6.0 * other),
         };
+        // A new branch begins with what is known of its changes.
+        let mut of_changes = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+        let newest: Vec<&Option<String>> = here
+            .row
+            .pull_requests
+            .iter()
+            .filter_map(|change| {
+                let of_variant = before.iter().filter(|s| s.variant == here.variant);
+                let mut of_change = of_variant.filter(|s| s.row.pull_requests.contains(change));
+                of_change.next_back().map(|last| &last.branch)
+            })
+            .collect();
+        let mut begun: Vec<&Option<String>> = Vec::new();
+        for of_branch in &before {
+            if of_branch.variant != here.variant || begun.contains(&&of_branch.branch) {
+                continue;
+            }
+            begun.push(&of_branch.branch);
+            let changes = newest
+                .iter()
+                .filter(|branch| ***branch == of_branch.branch)
+                .count();
+            let share = changes as f64 / of_branch.row.pull_requests.len().max(1) as f64;
+            let [n, e, i, r, _, _, good] = shares[&(here.variant.clone(), of_branch.branch.clone())];
+            let part = of_changes[6] * share;
+            for (of_changes, of_branch) in of_changes.iter_mut().zip([n, e, i, r]) {
+                *of_changes += part * of_branch;
+            }
+            of_changes[6] -= part * (1.0 - good);
+        }
+        let former = if stable { None } else { Some(of_changes) };
         let [n, e, i, r, o, q, good] = shares
             .get(&chain)
             .copied()
+            .or(former)
             .unwrap_or([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         // This, earlier, before, drift, the two outages; P(still broken); P(broken now) and P(an outage begins) of good code.
         let predict = |(h, begins): (f64, f64)| -> ([f64; 6], f64, f64, f64, (f64, f64)) {
             match last_here {
                 None if stable => ([0.0, 0.0, h, 0.0, 0.0, begins], 1.0, h + begins, 0.0, (1.0, 0.0)),
-                None => {
-                    let mut n = if sibling.is_some() {
-                        h
-                    } else {
-                        f64::min(0.5, 2.0 * h)
-                    } * (1.0 - m);
-                    n += (1.0 - n - m) * x;
-                    let drift = (1.0 - n - m) * d;
-                    let all = n + m + drift;
-                    ([n, 0.0, m, drift, 0.0, 0.0], all, all, 0.0, (1.0, 0.0))
-                }
                 Some(last) if last.row.revision == here.row.revision => {
                     let breaks = drifts;
                     let own = if stable || here.witnesses.branches > 0 {
@@ -275,7 +296,11 @@ pub(super) fn one_rate(
                     let next = [this, 0.998 * e, 0.998 * i, drift, 0.3 * o, 0.3 * q];
                     (next, 0.998, breaks, 0.0, (0.998, 0.0))
                 }
-                Some(last) => {
+                _ => {
+                    let h = match last_here {
+                        None if sibling.is_none() => f64::min(0.5, 2.0 * h),
+                        _ => h,
+                    };
                     let k = if stable {
                         1.0 - stable_mends
                     } else {
@@ -284,8 +309,9 @@ pub(super) fn one_rate(
                     // What the stable branch broke is taken over, and stays, with the merge base.
                     let (caught, stays) = match at_base {
                         _ if stable => (0.0, 1.0),
+                        _ if last_here.is_none() => (m, in_base),
                         None => (0.3 * m, 1.0),
-                        Some(_) if last.base == here.base => (0.0, 1.0),
+                        Some(_) if last_here.is_some_and(|last| last.base == here.base) => (0.0, 1.0),
                         Some(broken) => (m, broken),
                     };
                     let mut own = h * (1.0 - caught);
@@ -309,7 +335,7 @@ pub(super) fn one_rate(
         let apart = (apart.iter().sum(), apart_outage + apart_before);
         let b: f64 = next.iter().sum();
         let still_good = good * (1.0 - brk - begins)
-            + if last_here.is_some() {
+            + if last_here.is_some() || !stable {
                 (n + e + r) * (1.0 - keep) + i * (1.0 - of_before.0) + 0.7 * (o + q)
             } else {
                 0.0

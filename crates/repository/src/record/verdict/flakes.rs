@@ -111,14 +111,15 @@ impl<'a> Flakes<'a> {
         let Ok(test) = u32::try_from(number) else {
             return streaks;
         };
-        let mut chains: HashMap<(&Option<Arc<str>>, &str), Vec<_>> = HashMap::new();
+        let mut chains: HashMap<(&Option<Arc<str>>, bool, &str), Vec<_>> = HashMap::new();
         let runs = self.history.runs.iter().zip(&self.order);
         for (observed, order) in runs.filter(|(observed, _)| observed.ran(test)) {
-            let chain = (&observed.run.branch, &*observed.run.variant);
+            let facts = &observed.run;
+            let chain = (&facts.branch, facts.merge.is_some(), &*facts.variant);
             chains.entry(chain).or_default().push((order, observed));
         }
         let stable = self.history.stable();
-        for ((branch, _), mut runs) in chains {
+        for ((branch, ..), mut runs) in chains {
             runs.sort_by_key(|(order, _)| *order);
             let is_stable = stable.is(branch.as_deref());
             let mut is_first_of_branch = !is_stable;
@@ -139,9 +140,7 @@ impl<'a> Flakes<'a> {
                 if few.is_none_or(|few| last.failures.len() > *few) {
                     continue;
                 }
-                let revision = &run.run.revision;
-                let is_of_one_revision =
-                    has_recovered || revision.is_some() && *revision == last.run.revision;
+                let is_of_one_revision = has_recovered || run.run.is_of_same_code(&last.run);
                 streaks.push(Streak {
                     error: self.errors.get(&(number, last.run.number)).copied(),
                     is_of_one_revision,
