@@ -13,7 +13,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{Report, ReportedTest, outcome},
-    retries::failed,
+    retries::{failed, skipped_in_the_end},
     text,
 };
 
@@ -86,7 +86,7 @@ impl Collector {
     /// Adds an execution. One without attempts is ignored. So is the same failed result again, which a reporter wrote
     /// twice: two executions do not take the same time and fail with the same errors.
     pub(crate) fn add(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
-        self.add_or_join(test, attempts, |_, latest, attempts| {
+        self.add_or_join(test, skipped_in_the_end(attempts), |_, latest, attempts| {
             let is_timed = attempts.iter().any(|attempt| attempt.duration_ms > Some(0));
             (!is_timed || !failed(&attempts) || *latest != attempts).then_some(attempts)
         });

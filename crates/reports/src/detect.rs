@@ -174,9 +174,15 @@ const FORMATS: &[(&str, Format)] = &[
     ("Action Package", Format::Go),
     ("Action ImportPath", Format::Go),
     ("Action Test", Format::Go),
-    ("uuid status historyId", Format::Allure),
     ("uuid status fullName", Format::Allure),
     ("uuid status start", Format::Allure),
+    // A test that never ended has no status.
+    ("uuid stage", Format::Allure),
+    ("uuid historyId", Format::Allure),
+    ("uuid befores", Format::Allure),
+    ("uuid afters", Format::Allure),
+    ("uuid children", Format::Allure),
+    ("attachments errors", Format::Allure),
 ];
 
 /// The keys of objects that have no reader, and what to do instead.
@@ -185,9 +191,6 @@ const HINTS: &[(&str, &str)] = &[
         "$report_type",
         "this is pytest-reportlog's; write `--junitxml` or use pytest-json-report instead",
     ),
-    ("uuid befores", ALLURE_CONTAINER),
-    ("uuid afters", ALLURE_CONTAINER),
-    ("uuid children", ALLURE_CONTAINER),
     (
         "testsuites environment",
         "this is Zephyr's twister.json; import twister.xml or twister_report.xml beside it",
@@ -195,6 +198,10 @@ const HINTS: &[(&str, &str)] = &[
     (
         "testsuites",
         "this is GoogleTest's JSON; run the program with --gtest_output=xml:FILE instead",
+    ),
+    (
+        "generator rpa suite",
+        "this is Robot Framework's JSON; run it with --output output.xml instead",
     ),
     (
         "SpecReports",
@@ -217,8 +224,6 @@ const HINTS: &[(&str, &str)] = &[
         "this is lit's JSON; run lit with --xunit-xml-output FILE instead",
     ),
 ];
-
-const ALLURE_CONTAINER: &str = "this is an Allure container, which holds no results; import its folder";
 
 /// The distinguishing keys that were read so far.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    builds, collect,
+    allure, builds, collect,
     decode::{self, UnpackedBytes},
     detect, duplicates,
     files::KnownFiles,
@@ -194,7 +194,7 @@ pub fn read_build(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<N
             name,
             modified,
             report,
-            history_id: None,
+            allure: None,
         })
     });
     builds::runs(pieces.collect::<Result<_, ReadError>>()?)
@@ -246,22 +246,42 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
         several => {
             let several: Vec<&SourceFile> = several.iter().filter(is_candidate).collect();
             let originals = duplicates::originals(&several);
-            let read: Vec<Result<Vec<Piece>, ReadError>> = several
-                .par_iter()
-                .zip(&originals)
-                .filter(|(_, original)| original.is_none())
-                .map(|(file, _)| read_file(file, options, &budget))
-                .collect();
             let (mut pieces, mut unread) = (Vec::new(), Vec::new());
-            for file in read {
-                match file {
-                    Ok(more) => pieces.extend(more),
-                    Err(error) => unread.push(error),
+            let mut failed: HashSet<String> = HashSet::new();
+            let bytes_of: HashMap<&str, &[u8]> =
+                several.iter().map(|file| (&*file.name, &*file.bytes)).collect();
+            let is_leg = |file: &SourceFile, original: &str, failed: &HashSet<String>| {
+                failed.contains(original) && bytes_of.get(original).is_some_and(|bytes| *bytes == file.bytes)
+            };
+            // Equal files with a failure may be of legs, of which a retry ends only one.
+            for is_copy in [false, true] {
+                let is_read = |file: &SourceFile, original: &Option<&str>| match original {
+                    None => !is_copy,
+                    Some(original) => is_copy && is_leg(file, original, &failed),
+                };
+                let read: Vec<Result<Vec<Piece>, ReadError>> = several
+                    .par_iter()
+                    .zip(&originals)
+                    .filter(|(file, original)| is_read(file, original))
+                    .map(|(file, _)| read_file(file, options, &budget))
+                    .collect();
+                for file in read {
+                    match file {
+                        Ok(more) => pieces.extend(more),
+                        Err(error) => unread.push(error),
+                    }
                 }
+                failed.extend(
+                    pieces
+                        .iter()
+                        .filter(|piece| piece.has_failed())
+                        .map(|piece| piece.name.clone()),
+                );
             }
             if let Some(first) = pieces.first_mut() {
                 let skipped = several.iter().zip(&originals).filter_map(|(file, original)| {
-                    let original_name = original.map(|name| if name.is_empty() { "." } else { name })?;
+                    let original = original.filter(|original| !is_leg(file, original, &failed))?;
+                    let original_name = if original.is_empty() { "." } else { original };
                     Some(format!(
                         "{}: repeats the results of {original_name}; counted once",
                         file.name
@@ -274,7 +294,8 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
     }
 }
 
-/// Whether Allure writes files of this name beside its results. They hold no results and are skipped without a warning.
+/// Whether Allure writes files of this name beside its results. They say nothing about tests, and are skipped without a
+/// warning.
 pub fn is_beside_allure(name: &str) -> bool {
     const OTHER_FILES: &[&str] = &[
         "categories.json",
@@ -284,7 +305,7 @@ pub fn is_beside_allure(name: &str) -> bool {
         "testrun.json",
     ];
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    file.ends_with("-container.json") || file.contains("-attachment") || OTHER_FILES.contains(&file)
+    file.contains("-attachment") || OTHER_FILES.contains(&file)
 }
 
 /// What all files of an import may use together.
@@ -361,6 +382,9 @@ fn read_within(
         memory::keep_rest_of(&piece.report);
         if options.retries_as_attempts {
             retries::join_all(&mut piece.report);
+            if let Some(allure::Part::Result { may_retry, .. }) = &mut piece.allure {
+                *may_retry = true;
+            }
         } else if format.may_hide_retries() {
             let doubt = retries::warning(&piece.report, &file.name);
             piece.report.warnings.extend(doubt);
@@ -382,7 +406,7 @@ fn read_pieces(
 ) -> Result<Vec<Piece>, ReadError> {
     let mut pieces = Vec::new();
     loop {
-        let (mut report, history_id, next_report) = readers::read(format, &input)?;
+        let (mut report, allure, next_report) = readers::read(format, &input)?;
         if input.notes.add_to(&mut report, input.name) {
             clocks.place(&mut report, input.name);
         }
@@ -390,7 +414,7 @@ fn read_pieces(
             name: file.name.clone(),
             modified: file.modified,
             report,
-            history_id,
+            allure,
         });
         match next_report {
             Some(_) if pieces.len() >= limits::DOCUMENTS => {

@@ -1,17 +1,14 @@
 //! Merges the reports of one run's files.
 
-use std::collections::HashMap;
-
-use assay_domain::{
-    attempt::Attempt, execution::Executions, recording::ShardIndex, run::RunState, test::TestName,
-};
+use assay_domain::{recording::ShardIndex, run::RunState, test::TestName};
 
 use crate::{
-    collect::{self, Collector, in_order},
-    duplicates, limits, packages,
+    allure,
+    collect::{self, Collector},
+    duplicates, limits, packages, paths,
     piece::Piece,
     report::{Format, ReadError, Report},
-    reruns, stable_names, text,
+    reruns, retries, stable_names, text,
 };
 
 /// Merges the reports of one run, within the limits.
@@ -19,7 +16,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     let file = pieces
         .first()
         .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
-    join_attempts(&mut pieces);
+    allure::join(&mut pieces);
     let repeated = duplicates::remove_repetitions(&mut pieces);
     packages::lead_names(&mut pieces);
     let reruns = reruns::join(&mut pieces);
@@ -70,6 +67,11 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         whole.tests = tests.finish();
         collect::settle(&mut whole.tests);
     }
+    if whole.format == Format::Allure && !several_formats {
+        whole
+            .warnings
+            .extend(retries::warning(&whole, paths::folder(&file)));
+    }
     join_shards(&mut whole, &shards);
     if several_formats {
         let warning = "Reports of several formats were read as one run; the same tests may be in it twice.";
@@ -94,55 +96,6 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
 
 fn is_shortened(test: &TestName) -> bool {
     text::is_shortened(&test.name) || test.file_path.as_deref().is_some_and(text::is_shortened)
-}
-
-/// Merges Allure results with the same history id, ordered by their start. They are the attempts of one execution if each
-/// began after the one before it had failed. The first report gets all of them, the others get none.
-fn join_attempts(pieces: &mut [Piece]) {
-    let mut histories: HashMap<String, Vec<Attempt>> = HashMap::new();
-    for piece in pieces.iter_mut() {
-        let Some(history_id) = &piece.history_id else {
-            continue;
-        };
-        let attempts = piece
-            .report
-            .tests
-            .iter_mut()
-            .flat_map(|test| {
-                std::mem::replace(&mut test.attempts, Executions::from(Vec::new())).into_executions()
-            })
-            .flatten();
-        histories.entry(history_id.clone()).or_default().extend(attempts);
-    }
-    for piece in pieces.iter_mut() {
-        let joined = piece
-            .history_id
-            .take()
-            .and_then(|history_id| histories.remove(&history_id));
-        if let (Some(mut attempts), Some(test)) = (joined, piece.report.tests.first_mut()) {
-            attempts.sort_by_key(|attempt| attempt.started_at);
-            let mut executions: Vec<Vec<Attempt>> = Vec::new();
-            for attempt in attempts {
-                match executions
-                    .last_mut()
-                    .filter(|earlier| is_retried(earlier, &attempt))
-                {
-                    Some(earlier) => earlier.push(attempt),
-                    None => executions.push(vec![attempt]),
-                }
-            }
-            test.attempts = in_order(executions);
-        }
-    }
-}
-
-/// Whether an attempt began after the last of the earlier ones had failed.
-fn is_retried(earlier: &[Attempt], attempt: &Attempt) -> bool {
-    earlier.last().is_some_and(|last| {
-        let duration = i64::try_from(last.duration_ms.unwrap_or(0)).unwrap_or(i64::MAX);
-        let end = last.started_at.map(|start| start.plus_ms(duration));
-        last.status.is_failure() && end.is_some() && attempt.started_at >= end
-    })
 }
 
 /// Removes the shard of a run that was merged from several shards. Marks the run as interrupted if shards are missing.

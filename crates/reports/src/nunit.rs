@@ -67,13 +67,19 @@ impl<'a> Document<'a> for Run {
                 self.counted_failures = count(&tag.value("failures")) + count(&tag.value("errors"));
             }
             "test-suite" => {
+                let words = ["result", "label"].map(|name| tag.value(name));
+                let mut failed = words.iter().find(|word| FAILED.contains(&&***word)).cloned();
+                if tag.attribute("result").is_none() && is_false(&tag.value("success")) {
+                    failed = Some("Failure".into());
+                }
+                if let Some(word) = &failed {
+                    self.result = word.clone().into_owned();
+                }
                 let name = tag.attribute("fullname").unwrap_or_else(|| tag.value("name"));
                 self.suites.push(Suite {
                     name: name.into_owned(),
                     site: tag.value("site").into_owned(),
-                    failed: ["result", "label"]
-                        .iter()
-                        .any(|name| FAILED.contains(&&*tag.value(name))),
+                    failed: failed.is_some(),
                     ..Suite::default()
                 });
             }
@@ -115,6 +121,10 @@ impl<'a> Document<'a> for Run {
 
 /// The results and labels of suites that failed.
 const FAILED: &[&str] = &["Failed", "Failure", "Error", "Invalid", "NotRunnable"];
+
+fn is_false(word: &str) -> bool {
+    word.eq_ignore_ascii_case("false")
+}
 
 /// A count of the header; 0 without one.
 fn count(text: &str) -> f64 {
@@ -171,10 +181,12 @@ fn attempt(input: &Input<'_>, case: &Element<'_>) -> Attempt {
     let reported = match case.attribute("result") {
         Some(result) => input.status(outcome::NUNIT, &result),
         // Applies to versions before 2.5. Pester writes a case that did not run without `executed`.
-        None => match (&*case.value("executed"), &*case.value("success")) {
-            ("False" | "", "False") | ("False", _) => AttemptStatus::Skipped,
-            (_, "False") => AttemptStatus::Failed,
-            _ => AttemptStatus::Passed,
+        None if !failures.is_empty() => AttemptStatus::Failed,
+        None => match (case.value("executed"), is_false(&case.value("success"))) {
+            (executed, _) if is_false(&executed) => AttemptStatus::Skipped,
+            (executed, true) if executed.is_empty() => AttemptStatus::Skipped,
+            (_, true) => AttemptStatus::Failed,
+            (_, false) => AttemptStatus::Passed,
         },
     };
     let status = if case.value("label") == "Cancelled" {

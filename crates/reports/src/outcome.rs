@@ -84,9 +84,6 @@ pub(crate) const TRX: Words = &[
     ("Pending", Interrupted),
 ];
 
-/// Allure's `status`. Allure itself calls a result `unknown`.
-pub(crate) const ALLURE: Words = &[("unknown", Skipped)];
-
 /// TestNG's `status`. TestNG tolerates a failure within the success percentage of its method.
 pub(crate) const TESTNG: Words = &[("SUCCESS_PERCENTAGE_FAILURE", Skipped)];
 
@@ -180,7 +177,7 @@ mod tests {
     #[test]
     fn no_table_has_a_word_twice() {
         for words in [
-            JUNIT, CTRF, JEST, TRX, ALLURE, TESTNG, CUCUMBER, NUNIT, PYTEST, LIBTEST, COMMON,
+            JUNIT, CTRF, JEST, TRX, TESTNG, CUCUMBER, NUNIT, PYTEST, LIBTEST, COMMON,
         ] {
             for (index, (word, _)) in words.iter().enumerate() {
                 assert!(

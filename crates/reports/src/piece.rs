@@ -2,7 +2,7 @@
 
 use assay_domain::timestamp::Timestamp;
 
-use crate::report::Report;
+use crate::{allure, report::Report, retries};
 
 /// A report in a file, with the facts for merging. A file may contain several.
 pub(crate) struct Piece {
@@ -12,6 +12,13 @@ pub(crate) struct Piece {
     pub(crate) modified: Option<Timestamp>,
     /// The report.
     pub(crate) report: Report,
-    /// Allure's history id, which all attempts of one test share. `None` for other formats.
-    pub(crate) history_id: Option<String>,
+    /// What a file of Allure says about others. `None` for other formats.
+    pub(crate) allure: Option<allure::Part>,
+}
+
+impl Piece {
+    /// Whether a test of it failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.report.tests.iter().any(retries::has_failed)
+    }
 }

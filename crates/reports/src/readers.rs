@@ -14,8 +14,8 @@ use crate::{
     xunit,
 };
 
-/// The first report of a text, the history id of an Allure result, and the byte where another report begins.
-pub(crate) type FirstReport = (Report, Option<String>, Option<usize>);
+/// The first report of a text, what a file of Allure says about others, and the byte where another report begins.
+pub(crate) type FirstReport = (Report, Option<allure::Part>, Option<usize>);
 
 /// Reads the first report of a text in this format.
 pub(crate) fn read(format: Format, input: &Input<'_>) -> Result<FirstReport, ReadError> {
@@ -26,7 +26,7 @@ pub(crate) fn read(format: Format, input: &Input<'_>) -> Result<FirstReport, Rea
         Format::Jest => read_json::<jest::Run>(input).map(with_next),
         Format::Go => events::<go::Run>(input).map(plain),
         Format::Trx => xml::<trx::Run<'_>>(input).map(plain),
-        Format::Allure => allure::read(input).map(with_history),
+        Format::Allure => allure::read(input).map(with_part),
         Format::Testng => xml::<testng::Run<'_>>(input).map(plain),
         Format::Cucumber => cucumber::read(input).map(with_next),
         Format::CucumberMessages => cucumber_messages::read(input).map(plain),
@@ -51,8 +51,8 @@ const fn plain(report: Report) -> FirstReport {
     (report, None, None)
 }
 
-fn with_history((report, history_id): (Report, String)) -> FirstReport {
-    (report, Some(history_id), None)
+fn with_part((report, part): (Report, allure::Part)) -> FirstReport {
+    (report, Some(part), None)
 }
 
 fn with_next((report, another_at): (Report, Option<usize>)) -> FirstReport {

@@ -230,6 +230,11 @@ pub(crate) fn failed(attempts: &[Attempt]) -> bool {
     attempts.last().is_some_and(|last| last.status.is_failure())
 }
 
+/// Whether an execution of a test failed.
+pub(crate) fn has_failed(test: &ReportedTest) -> bool {
+    test.attempts.executions().any(failed)
+}
+
 fn passed(attempts: &[Attempt]) -> bool {
     attempts
         .last()
@@ -363,11 +368,31 @@ pub(crate) fn join_all(report: &mut Report) {
     }
 }
 
+/// The attempts of an execution. A test that failed and was skipped when its tool ran it again was not executed in the end:
+/// no tool fails its run for it. Its only attempt is the last one.
+pub(crate) fn skipped_in_the_end(mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+    let is_skipped = attempts
+        .split_last()
+        .is_some_and(|(last, earlier)| last.status == AttemptStatus::Skipped && failed(earlier));
+    if !is_skipped {
+        return attempts;
+    }
+    let Some(last) = attempts.pop() else {
+        return attempts;
+    };
+    let reason = match &last.skip_reason {
+        Some(reason) => format!("{reason} (an earlier attempt failed)"),
+        None => "an earlier attempt failed".to_owned(),
+    };
+    vec![Attempt {
+        skip_reason: text::skip_reason(&reason),
+        ..last
+    }]
+}
+
 /// The warning about tests with failed and passed executions in one file, which may be retries.
 pub(crate) fn warning(report: &Report, file: &str) -> Option<String> {
-    let is_doubtful = |test: &&ReportedTest| {
-        test.attempts.executions().any(failed) && test.attempts.executions().any(passed)
-    };
+    let is_doubtful = |test: &&ReportedTest| has_failed(test) && test.attempts.executions().any(passed);
     let mut doubtful = report.tests.iter().filter(is_doubtful);
     let example = &doubtful.next()?.test.name;
     let tests = match 1 + doubtful.count() {

@@ -101,12 +101,14 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn begin(&mut self, _input: &Input<'a>, _report: &mut Report, tag: Tag<'a, '_>, parent: &str) -> bool {
         match (parent, tag.name) {
-            ("robot" | "suite", "suite") => {
+            // Statistics have elements of these names, too.
+            ("statistics", "suite" | "test") => return false,
+            (_, "suite") => {
                 let suite = Suite::new(self.suites.last(), &tag.value("name"), &tag.value("source"));
                 memory::charge(suite.full_name.len());
                 self.suites.push(suite);
             }
-            ("suite", "test") => {
+            (_, "test") => {
                 let suite = self.suites.last().cloned().unwrap_or_default();
                 memory::charge(suite.full_name.len() + suite.source.len());
                 self.test = Some(Test {
@@ -130,8 +132,7 @@ impl<'a> Document<'a> for Run<'a> {
                 let failures = tag.value("fail").trim().parse().unwrap_or(0.0);
                 self.counted_failures = self.counted_failures.max(failures);
             }
-            // Statistics have elements of these names, too.
-            (_, "suite" | "test" | "msg") => return false,
+            (_, "msg") => return false,
             _ => {}
         }
         true

@@ -39,6 +39,12 @@ impl<'a> Document<'a> for Run<'a> {
         "Times",
         "Deployment",
         "UnitTestResult",
+        "TestResult",
+        "TestResultAggregation",
+        "GenericTestResult",
+        "WebTestResult",
+        "LoadTestResult",
+        "ManualTestResult",
         "UnitTest",
         "ResultSummary",
     ];
@@ -68,16 +74,16 @@ impl<'a> Document<'a> for Run<'a> {
                 report.finished_at = input.time(&element.value("finish"));
             }
             "Deployment" => self.folder = element.value("runDeploymentRoot"),
-            "UnitTestResult" => {
-                self.add_result(element);
-            }
+            "ResultSummary" => self.summary = element,
             "UnitTest" => {
                 if let Some(method) = element.element("TestMethod") {
                     self.classes
                         .insert(element.value("id"), method.value("className"));
                 }
             }
-            _ => self.summary = element,
+            _ => {
+                self.add_result(element);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use assay_cli_terminal::progress::{CountedRead, Counter, Progress, Work};
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{run::RunState, timestamp::Timestamp};
 use assay_ingest::{Arrival, Files, Flags, PreparedReport, ci::CiContext};
 use assay_reports::{Format, NamedReport, Report, SourceFile};
 use flate2::read::MultiGzDecoder;
@@ -242,6 +242,7 @@ fn of_one_run(path: &Path) -> Option<&'static str> {
         Some("surefire")
     } else if name.ends_with("-result.json")
         || name.ends_with("-container.json")
+        || name.ends_with("-globals.json")
         || name.contains("-attachment")
     {
         Some("allure")
@@ -518,9 +519,12 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a report has a start, a test or an error.
+/// Whether a report has a start, a test or an error, or was cut short before its first test.
 fn identifies_run(report: &Report) -> bool {
-    report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
+    report.started_at.is_some()
+        || !report.tests.is_empty()
+        || !report.errors.is_empty()
+        || report.state == RunState::Interrupted
 }
 
 fn size(candidate: &Candidate) -> u64 {

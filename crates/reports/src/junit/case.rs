@@ -50,14 +50,24 @@ impl<'a> Case<'a> {
                 "testcase" => inner.push(part),
                 "system-out" if case.has_error_in_output() => append(&mut case.output, part.text),
                 "system-out" | "system-err" => append(&mut case.console, part.text),
-                _ => {
-                    if let Some(kind) = ChildKind::of(&part.tag()) {
-                        case.children.push(Child::new(kind, part));
-                    }
-                }
+                _ => match ChildKind::of(&part.tag()) {
+                    Some(kind) => case.children.push(Child::new(kind, part)),
+                    None => case.add_failures_in(part, &mut inner),
+                },
             }
         }
         (case, inner)
+    }
+
+    /// Adds the failures, and the cases, inside an element that no tool is known to write. busted writes cases in others.
+    fn add_failures_in(&mut self, element: Element<'a>, inner: &mut Vec<Element<'a>>) {
+        for part in element.elements {
+            match part.name {
+                "testcase" => inner.push(part),
+                "failure" | "error" => self.children.push(Child::new(ChildKind::Error, part)),
+                _ => self.add_failures_in(part, inner),
+            }
+        }
     }
 
     fn of_tag(tag: Tag<'a, '_>) -> Self {

@@ -34,7 +34,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{Format, Report},
-    retries, text,
+    retries, tap, text,
     xml::{Document, Element, Part, Tag},
 };
 
@@ -57,6 +57,8 @@ pub(crate) struct Run<'a> {
     tests: Repeats,
     /// What the outermost suites count and show.
     header: Header,
+    /// A comment of Node that says that the run failed.
+    failure: &'a str,
 }
 
 /// The set-up of a class that failed.
@@ -77,24 +79,33 @@ impl<'a> Document<'a> for Run<'a> {
     const WHOLE: &'static [&'static str] = &["testcase", "property", "error", "failure"];
 
     fn part(tag: &Tag<'a, '_>, parent: &Element<'a>) -> Part {
-        let is_console = matches!(tag.name, "system-out" | "system-err");
         let is_kept = match parent.name {
-            // busted writes cases inside of others.
-            "testcase" => is_console || tag.name == "testcase" || ChildKind::of(tag).is_some(),
             "stackTrace" | "system-out" | "system-err" => return Part::Markup,
-            _ if is_console => false,
-            _ if tag.name == "stackTrace" => true,
-            _ => return Part::Markup,
+            outcome if outcome == "property" || ChildKind::of(&parent.tag()).is_some() => match tag.name {
+                "system-out" | "system-err" => false,
+                "stackTrace" => true,
+                _ => return Part::Markup,
+            },
+            // A case, or an element that no tool is known to write in one.
+            _ => tag.name != "properties",
         };
         if is_kept { Part::Kept } else { Part::LeftOut }
     }
 
     fn begin(&mut self, input: &Input<'a>, report: &mut Report, tag: Tag<'a, '_>, parent: &str) -> bool {
-        let is_suite = matches!(tag.name, "testsuites" | "testsuite") && parent != "properties";
-        if is_suite {
+        if is_suite(tag.name, parent) {
             self.open_suite(input, report, tag);
         }
-        is_suite || tag.name == "properties"
+        // Any other element may have cases: Node encloses those after the failed hook of a file in `<undefined>`.
+        !matches!(tag.name, "system-out" | "system-err")
+    }
+
+    /// Node writes its totals and its errors outside of tests as comments.
+    fn comment(&mut self, comment: &'a str) {
+        let comment = comment.trim();
+        if tap::counts_failures(comment) {
+            self.failure = comment;
+        }
     }
 
     fn element(&mut self, input: &Input<'a>, report: &mut Report, element: Element<'a>) {
@@ -109,8 +120,8 @@ impl<'a> Document<'a> for Run<'a> {
         }
     }
 
-    fn end(&mut self, report: &mut Report, name: &str, _parent: &str) {
-        if name != "properties" {
+    fn end(&mut self, report: &mut Report, name: &str, parent: &str) {
+        if is_suite(name, parent) {
             self.close_suite(report);
         }
     }
@@ -130,6 +141,7 @@ impl<'a> Document<'a> for Run<'a> {
             .errors
             .extend(missing_failures(input.name, counted, self.header.shown));
         report.tests = self.tests.finish();
+        report.check_summary(input.name, !self.failure.is_empty(), self.failure);
         if self.pytest_interrupted {
             report.warnings.push(format!(
                 "{}: pytest was interrupted in a test that the report does not name",
@@ -140,6 +152,10 @@ impl<'a> Document<'a> for Run<'a> {
             report.state = RunState::Interrupted;
         }
     }
+}
+
+fn is_suite(name: &str, parent: &str) -> bool {
+    matches!(name, "testsuites" | "testsuite") && parent != "properties"
 }
 
 impl<'a> Run<'a> {
@@ -198,6 +214,10 @@ impl<'a> Run<'a> {
         self.pytest_interrupted = dialect == Dialect::Pytest && case.is_nameless();
         if self.pytest_interrupted {
             return;
+        }
+        // behave stopped before it: `skipped` is what it left out on purpose.
+        if case.status.eq_ignore_ascii_case("untested") {
+            report.state = RunState::Interrupted;
         }
         case.is_flaky &= suite.counts_flakes;
         if suite.name.starts_with("TestCafe Tests:") {

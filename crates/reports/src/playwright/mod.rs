@@ -22,7 +22,7 @@ use crate::{
     input::Input,
     json::{self, Shape},
     memory, outcome, paths,
-    report::{self, Format, ReadError, Report, ReportedTest},
+    report::{self, Format, ReadError, Report},
     text,
 };
 
@@ -53,11 +53,12 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         report,
         tests: Collector::default(),
         never_started: 0,
+        is_flaky: false,
     };
     for suite in &file.suites {
         reader.suite(suite, &mut Vec::new(), suite.file.as_deref());
     }
-    let never_started = reader.never_started;
+    let (never_started, is_flaky) = (reader.never_started, reader.is_flaky);
     let (mut report, tests) = (reader.report, reader.tests);
     report.take_tests(tests);
     if let Some(stats) = file.stats {
@@ -67,8 +68,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let failed = outcome::status(outcome::OTHERS, word).is_some_and(AttemptStatus::is_failure);
         report.check_summary(input.name, failed, word);
     }
-    let is_flaky = |test: &ReportedTest| test.outcome().is_some_and(|outcome| outcome.recovered);
-    if config.fail_on_flaky_tests == Some(true) && report.tests.iter().any(is_flaky) {
+    if config.fail_on_flaky_tests == Some(true) && is_flaky {
         let error =
             "A test passed only on a retry, and the configuration fails such a run (failOnFlakyTests).";
         report.errors.push(failure::error_saying(error));
@@ -106,6 +106,8 @@ struct PlaywrightReader<'a> {
     report: Report,
     tests: Collector,
     never_started: usize,
+    /// A test passed, or was skipped, after a failed attempt.
+    is_flaky: bool,
 }
 
 impl PlaywrightReader<'_> {
@@ -189,7 +191,18 @@ impl PlaywrightReader<'_> {
                 *attempt = attempt.clone().skipped_because(reason.clone());
             }
         }
+        // In a serial group, the tests after a failure are not started again.
+        let has_failed = attempts.iter().any(|attempt| attempt.status.is_failure());
+        while has_failed
+            && expected_status(test) != "skipped"
+            && test.status.as_deref() != Some("flaky")
+            && attempts
+                .pop_if(|last| last.status == AttemptStatus::Skipped)
+                .is_some()
+        {}
         apply_outcome(&mut attempts, test.status.as_deref());
+        let has_failed = attempts.iter().any(|attempt| attempt.status.is_failure());
+        self.is_flaky |= has_failed && !attempts.last().is_some_and(|last| last.status.is_failure());
         attempts
     }
 

@@ -28,7 +28,7 @@ use self::numbers::Numbers;
 use crate::{
     piece::Piece,
     report::{Format, Report, ReportedTest},
-    retries::failed,
+    retries::{failed, has_failed},
 };
 
 /// How the files of an import relate, as warnings.
@@ -43,11 +43,7 @@ pub(crate) struct Relations {
 /// Moves the results of files that repeat failed tests into the file whose tests they repeat. The emptied reports keep
 /// their times and errors.
 pub(crate) fn join(pieces: &mut [Piece]) -> Relations {
-    if pieces.len() < 2
-        || !pieces
-            .iter()
-            .any(|piece| piece.report.tests.iter().any(has_failed))
-    {
+    if pieces.len() < 2 || !pieces.iter().any(Piece::has_failed) {
         return Relations::default();
     }
     let numbers = Numbers::of(pieces.iter().map(|piece| &*piece.name));
@@ -252,11 +248,6 @@ fn browsers(report: &Report) -> BTreeSet<&str> {
     attempts
         .filter_map(|attempt| attempt.browser.as_deref())
         .collect()
-}
-
-/// Whether an execution failed.
-fn has_failed(test: &ReportedTest) -> bool {
-    test.attempts.executions().any(failed)
 }
 
 /// The end of the last result. A report's own end may be that of the whole job.

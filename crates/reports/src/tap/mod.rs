@@ -3,6 +3,8 @@
 mod diagnostics;
 mod line;
 
+pub(crate) use self::line::counts_failures;
+
 use std::borrow::Cow;
 
 use assay_domain::{
@@ -12,7 +14,7 @@ use assay_domain::{
 
 use self::{
     diagnostics::Diagnostics,
-    line::{Line, Outcome, TapResult, failures_in_summary, is_result, is_summary, plan},
+    line::{Line, Outcome, TapResult, failures_in_summary, is_failure_of_run, is_result, is_summary, plan},
 };
 use crate::{
     collect::{Collector, named},
@@ -78,7 +80,13 @@ pub(crate) fn begins(text: &str) -> bool {
 
 /// Whether a text contains results of the protocol between other text.
 pub(crate) fn is_among_other_text(text: &str) -> bool {
-    text.lines().any(is_result) && text.lines().any(|line| plan(line.trim_end()).is_some())
+    let ends = |line: &str| {
+        matches!(
+            Line::of(line.trim_end()),
+            Line::Plan(_) | Line::Failure(_) | Line::BailOut(_)
+        )
+    };
+    text.lines().any(is_result) && text.lines().any(ends)
 }
 
 /// A text without the back slashes that tools write before `#`.
@@ -121,6 +129,8 @@ struct TapReader {
     /// What prove or Test::More says about a script that failed.
     failure: String,
     bail_out_reason: Option<String>,
+    /// The latest outer line is a plan behind results: what follows is about the run.
+    has_ended: bool,
     /// Comments that do not belong to the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
     /// The script that prove named.
@@ -142,6 +152,7 @@ impl TapReader {
             }
             Line::Plan(count) => {
                 if depth == 0 {
+                    self.has_ended = self.outer_results > 0;
                     self.planned = Some(self.planned.unwrap_or(0).saturating_add(count));
                 }
             }
@@ -156,6 +167,9 @@ impl TapReader {
                 if depth == 0 {
                     self.counted_failures += failures_in_summary(comment).unwrap_or(0);
                 }
+            }
+            Line::Comment(comment) if depth == 0 && self.has_ended && is_failure_of_run(comment) => {
+                comment.clone_into(&mut self.failure);
             }
             Line::Comment(comment) => match self.latest_depth {
                 Some(_) => self.push_note(comment),
@@ -202,6 +216,7 @@ impl TapReader {
             level.push(point);
         }
         self.results += 1;
+        self.has_ended &= depth > 0;
         self.failures += u64::from(result.outcome == Outcome::Failed);
         self.outer_results += u64::from(depth == 0);
         self.latest_depth = Some(depth);

@@ -43,6 +43,9 @@ pub(crate) trait Document<'a>: Default {
     /// Reads text directly inside such an element.
     fn text(&mut self, _name: &str, _parent: &str, _text: Cow<'a, str>) {}
 
+    /// Reads a comment directly inside such an element.
+    fn comment(&mut self, _comment: &'a str) {}
+
     /// Reads the end of such an element whose contents are read.
     fn end(&mut self, _report: &mut Report, _name: &str, _parent: &str) {}
 
@@ -138,6 +141,8 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
                     document.text(name, innermost(outer), text);
                 }
             }
+            Node::Comment(comment) if unread_depth == 0 && whole.is_empty() => document.comment(comment),
+            Node::Comment(_) => {}
             Node::End => break None,
             Node::CutOff => break Some(xml.line()),
         }

@@ -50,6 +50,8 @@ pub(crate) enum Node<'a> {
     Close,
     /// Text with its references decoded.
     Text(Cow<'a, str>),
+    /// The text of a comment.
+    Comment(&'a str),
     /// The end of a whole document.
     End,
     /// The end of a document that is cut off.
@@ -131,10 +133,15 @@ impl<'a> Xml<'a> {
                     self.at += "<![CDATA[".len() + length + "]]>".len();
                     return Ok(Node::Text(Cow::Borrowed(text.get(..length).unwrap_or_default())));
                 }
-                b'!' | b'?' => match other_markup_length(rest.as_bytes()) {
-                    Some(length) => self.at += length,
-                    None => return Ok(Node::CutOff),
-                },
+                b'!' | b'?' => {
+                    let Some(length) = other_markup_length(rest.as_bytes()) else {
+                        return Ok(Node::CutOff);
+                    };
+                    self.at += length;
+                    if let Some(comment) = rest.get(..length).and_then(|markup| markup.strip_prefix("<!--")) {
+                        return Ok(Node::Comment(comment.trim_end_matches("-->")));
+                    }
+                }
                 _ => return self.begin(),
             }
         }

@@ -19,6 +19,7 @@ fn nodes(text: &str) -> Result<Vec<String>, ReadError> {
                 format!("<{}{attributes}>", tag.name)
             }
             Node::Close => "</>".into(),
+            Node::Comment(_) => continue,
             Node::Text(text) => text.into_owned(),
             Node::End => return Ok(descriptions),
             Node::CutOff => {

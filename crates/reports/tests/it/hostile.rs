@@ -71,8 +71,8 @@ fn a_file_that_is_no_report_is_named_with_advice() {
             "expected Playwright JSON",
         ),
         (
-            r#"{"uuid": "a", "children": [], "befores": []}"#,
-            "this is an Allure container",
+            r#"{"generator": "Robot 7.5", "rpa": false, "suite": {}}"#,
+            "--output output.xml",
         ),
     ] {
         let message = error("some.file", bytes);

@@ -66,7 +66,12 @@ fn words_that_all_formats_share_mean_the_same_whatever_their_case() {
                 continue;
             }
             assert_eq!(status(&report), expected, "{format}: {word}");
-            assert_eq!(report.state, RunState::Completed, "{format}: {word}");
+            // behave writes it for what it did not run because it stopped.
+            let state = match (format, word) {
+                (Format::Junit, "untested") => RunState::Interrupted,
+                _ => RunState::Completed,
+            };
+            assert_eq!(report.state, state, "{format}: {word}");
             assert!(report.warnings.is_empty(), "{format}: {:?}", report.warnings);
         }
     }

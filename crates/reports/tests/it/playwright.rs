@@ -134,6 +134,10 @@ fn an_attempt_that_did_not_run_does_not_hide_the_outcome() {
         ),
         spec("skipped, then passed", test("expected", &["skipped", "passed"])),
         spec("failed, then skipped", test("flaky", &["failed", "skipped"])),
+        spec(
+            "failed, then not started",
+            test("unexpected", &["failed", "skipped"])
+        ),
         spec("cut short", test("skipped", &["interrupted"])),
     ])));
     assert_eq!(
@@ -142,7 +146,8 @@ fn an_attempt_that_did_not_run_does_not_hide_the_outcome() {
             vec!["failed", "interrupted"],
             vec!["passed", "skipped"],
             vec!["skipped", "passed"],
-            vec!["failed", "skipped"],
+            vec!["skipped"],
+            vec!["failed"],
             vec!["interrupted"]
         ],
         "oldest first"
@@ -153,7 +158,7 @@ fn an_attempt_that_did_not_run_does_not_hide_the_outcome() {
         .map(|test| test.outcome().unwrap().status.as_str());
     assert_eq!(
         ends.collect::<Vec<_>>(),
-        ["failed", "passed", "passed", "failed", "interrupted"]
+        ["failed", "passed", "passed", "skipped", "failed", "interrupted"]
     );
     assert_eq!(read.state, RunState::Interrupted);
 }

@@ -305,10 +305,10 @@ fn a_retry_of_allure_begins_after_the_failed_attempt_at_the_same_place() {
     let result = |start: u64, stop: u64, status: &str, place: &str| {
         format!(
             r#"{{"uuid": "{start}", "historyId": "one", "name": "total", "status": "{status}", "start": {start},
-            "stop": {stop}, "labels": [{place}]}}"#
+            "stop": {stop}, "labels": [{{"name": "framework", "value": "pytest"}}{place}]}}"#
         )
     };
-    let place = |name: &str, value: &str| format!(r#"{{"name": "{name}", "value": "{value}"}}"#);
+    let place = |name: &str, value: &str| format!(r#", {{"name": "{name}", "value": "{value}"}}"#);
     let t = 1_795_600_000_000_u64;
     for (first, second, expected) in [
         (

@@ -27,6 +27,7 @@ fn own_nodes(text: &str) -> Result<Vec<String>, String> {
                 );
             }
             Node::Close => list.nodes.push("</>".to_owned()),
+            Node::Comment(_) => continue,
             Node::Text(text) => list.text(&text),
             Node::End => return Ok(list.nodes),
             Node::CutOff => return Err("cut off".to_owned()),

@@ -1,7 +1,11 @@
-//! Allure results: one file per attempt.
+//! Allure results: one file per attempt, and files about the fixtures and the errors of a run beside them.
+
+mod folder;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
     stable_name::stable_name,
     test::{ShownAs, TestName},
@@ -14,16 +18,64 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
-    memory, outcome, paths,
+    limits, memory, outcome, paths,
     report::{Format, ReadError, Report, ReportedTest},
     text,
 };
 
-/// Reads the report of one attempt, and the key that the attempts of its test share.
-pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
+pub(crate) use self::folder::join;
+
+/// What a file says about others of its folder. Files are known by hashes of their uuids.
+pub(crate) enum Part {
+    /// The result of an attempt.
+    Result {
+        uuid: u64,
+        /// What the attempts of one test share.
+        history: String,
+        /// Whether a result of the history after a failed one is its retry.
+        may_retry: bool,
+        /// Whether Jest wrote it for a test that did not begin, because its hook failed.
+        is_unfinished: bool,
+    },
+    /// The fixtures of some results that failed.
+    Container {
+        children: Vec<u64>,
+        failed: Vec<FailedFixture>,
+    },
+    /// The errors of the run are those of the report.
+    Globals,
+}
+
+/// A set-up or tear-down that failed.
+pub(crate) struct FailedFixture {
+    name: String,
+    error: ErrorDetail,
+}
+
+/// Reads a result, a container or the errors of a run.
+pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Part), ReadError> {
+    let mut report = Report::empty(Format::Allure);
+    if input.name.ends_with("-globals.json") {
+        let shape = Shape::of_list("list of errors of Allure", "errors").with_lists("");
+        for error in json::parse::<Globals>(input, shape)?
+            .value
+            .errors
+            .iter()
+            .take(limits::REPORT_ERRORS)
+        {
+            report.widen(error.timestamp.time(), None);
+            report
+                .errors
+                .extend(input.error(error.message.as_deref(), error.trace.as_deref(), None));
+        }
+        return Ok((report, Part::Globals));
+    }
     let shape = Shape::of_list("Allure result", "uuid").with_lists("");
     let result = json::parse::<TestResult>(input, shape)?.value;
-    let mut report = Report::empty(Format::Allure);
+    if result.is_container() {
+        let part = result.container(input);
+        return Ok((report, part));
+    }
     let attempt = result.attempt(input);
     report.widen(attempt.started_at, attempt.duration_ms);
     if attempt.status == AttemptStatus::Interrupted {
@@ -32,7 +84,14 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
     let test = result.test(input);
     memory::keep_test(&test.test, test.found_file.as_deref());
     memory::keep_attempts(std::slice::from_ref(&attempt));
-    let history_id = result.history(&test.test);
+    let part = Part::Result {
+        uuid: hash(result.uuid.or_empty()),
+        history: result.history(&test.test),
+        may_retry: result.may_retry(attempt.status),
+        is_unfinished: result.label("framework") == Some("jest")
+            && result.history_id.is_none()
+            && attempt.status.is_failure(),
+    };
     report.tests.push(ReportedTest {
         test: test.test,
         shown_as: ShownAs {
@@ -41,17 +100,26 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         },
         attempts: vec![attempt].into(),
     });
-    Ok((report, history_id))
+    Ok((report, part))
 }
 
+fn hash(uuid: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uuid.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A result or a container.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TestResult {
+    uuid: json::Text,
     history_id: json::Text,
     name: json::Text,
     full_name: json::Text,
     title_path: json::Texts,
     status: json::Text,
+    stage: json::Text,
     status_details: Option<Details>,
     parameters: json::List<NameAndValue>,
     labels: json::List<NameAndValue>,
@@ -59,6 +127,33 @@ struct TestResult {
     stop: json::Number,
     attachments: json::List<NamedFile>,
     steps: json::List<Step>,
+    children: json::Texts,
+    befores: json::List<Fixture>,
+    afters: json::List<Fixture>,
+}
+
+/// A fixture of a container.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Fixture {
+    name: json::Text,
+    status: json::Text,
+    status_details: Option<Details>,
+}
+
+/// The errors of a run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Globals {
+    errors: json::List<GlobalError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct GlobalError {
+    message: json::Text,
+    trace: json::Text,
+    timestamp: json::Number,
 }
 
 /// A step of a test. The JSON parser bounds its depth.
@@ -108,6 +203,12 @@ struct Details {
     trace: json::Text,
 }
 
+impl Details {
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        input.error(self.message.as_deref(), self.trace.as_deref(), None)
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NameAndValue {
@@ -116,7 +217,58 @@ struct NameAndValue {
     excluded: Option<bool>,
 }
 
+impl Fixture {
+    /// The fixture, if it failed. One without a status never ran.
+    fn failed(&self, input: &Input<'_>) -> Option<FailedFixture> {
+        let status = input.status(outcome::OTHERS, self.status.as_deref()?);
+        let name = self.name.not_blank().unwrap_or("hook");
+        let error = self
+            .status_details
+            .as_ref()
+            .and_then(|details| details.error(input));
+        status.is_failure().then(|| FailedFixture {
+            name: name.to_owned(),
+            error: error.unwrap_or_else(|| failure::error_saying(format!("{name} failed"))),
+        })
+    }
+}
+
 impl TestResult {
+    /// Whether it has neither a test nor a status, as a container.
+    fn is_container(&self) -> bool {
+        let has_fixtures = !(self.children.is_empty() && self.befores.is_empty() && self.afters.is_empty());
+        self.status.is_none() && (has_fixtures || self.name.is_none() && self.full_name.is_none())
+    }
+
+    fn container(&self, input: &Input<'_>) -> Part {
+        let fixtures = self.befores.iter().chain(self.afters.iter());
+        let failed: Vec<FailedFixture> = fixtures
+            .filter_map(|fixture| fixture.failed(input))
+            .take(limits::REPORT_ERRORS)
+            .collect();
+        let children = self.children.iter().filter(|_| !failed.is_empty());
+        Part::Container {
+            children: children.map(|uuid| hash(uuid)).collect(),
+            failed,
+        }
+    }
+
+    /// Whether the result is a retry, if one of its history failed before. Mocha's and Playwright's adapters number
+    /// retries. Without a number, names must be unique, so that no other test has this history.
+    fn may_retry(&self, status: AttemptStatus) -> bool {
+        if self.parameter("Retry").is_some() {
+            // Playwright lists the tests of a serial group that it did not start again.
+            let is_started = !self.label("thread").is_some_and(|thread| thread.ends_with("--1"));
+            return status != AttemptStatus::Skipped || is_started;
+        }
+        match self.label("framework") {
+            Some("pytest" | "junit-platform" | "playwright") => true,
+            // A parameterised class repeats its methods.
+            Some("junit4") => !self.name.or_empty().ends_with(']'),
+            _ => false,
+        }
+    }
+
     fn attempt(&self, input: &Input<'_>) -> Attempt {
         let (started_at, stopped_at) = (self.start.time(), self.stop.time());
         let duration = started_at
@@ -124,18 +276,24 @@ impl TestResult {
             .and_then(|(start, stop)| u64::try_from(stop.since_ms(start).max(0)).ok());
         let details = self.status_details.as_ref();
         let message = details.and_then(|details| details.message.as_deref());
-        let trace = details.and_then(|details| details.trace.as_deref());
-        let errors: Vec<_> = input.error(message, trace, None).into_iter().collect();
+        let errors: Vec<_> = details
+            .and_then(|details| details.error(input))
+            .into_iter()
+            .collect();
         let (status, errors) = match self.status.as_deref() {
+            None if matches!(self.stage.or_empty(), "pending" | "scheduled") => {
+                (AttemptStatus::Skipped, errors)
+            }
             // Allure writes the file when the test starts. A file without a status was never completed.
             None => (AttemptStatus::Interrupted, errors),
             // Allure calls a failure without an assertion `broken`.
-            Some(word) => match input.status(outcome::ALLURE, word) {
+            Some(word) => match input.status(outcome::OTHERS, word) {
                 AttemptStatus::Failed
                     if errors.is_empty() && self.label("framework") == Some("playwright") =>
                 {
                     (AttemptStatus::Failed, vec![failure::error_saying(MISSING_ERROR)])
                 }
+                AttemptStatus::Passed if message == Some(UNDEFINED) => (AttemptStatus::Failed, errors),
                 AttemptStatus::Failed => (failure::status(&errors), errors),
                 status @ (AttemptStatus::TimedOut | AttemptStatus::Interrupted) => (status, errors),
                 status @ (AttemptStatus::Passed | AttemptStatus::Skipped) => (status, Vec::new()),
@@ -281,6 +439,9 @@ impl TestResult {
 /// unexpected pass.
 const MISSING_ERROR: &str =
     "the report tells no error: the test was interrupted, or passed although it was expected to fail";
+
+/// The message of a scenario of cucumber-js with an undefined step, whose status is `passed`.
+const UNDEFINED: &str = "The test doesn't have an implementation.";
 
 /// The file and the titles of a test.
 struct FileAndTitles {
