@@ -6,8 +6,6 @@ use std::collections::{HashMap, HashSet};
 use assay_domain::{
     attempt::{Attempt, ErrorDetail},
     execution::Executions,
-    test::TestName,
-    timestamp::Timestamp,
 };
 
 use super::Part;
@@ -28,7 +26,6 @@ pub(crate) fn join(pieces: &mut Vec<Piece>) {
     }
     drop_shown_errors(pieces);
     add_failed_fixtures(pieces);
-    find_retries_of_jest(pieces);
     join_attempts(pieces);
 }
 
@@ -148,63 +145,6 @@ fn is_same(one: &ErrorDetail, other: &ErrorDetail) -> bool {
 fn is_of_suite(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace(' ', "");
     name.contains("beforeall") || name.contains("afterall")
-}
-
-/// Finds the retries of tests of Jest whose hook failed: such a result has no history id. By default Jest runs a test again
-/// after all others of its file. Then another test ran in between, and none after it.
-fn find_retries_of_jest(pieces: &mut [Piece]) {
-    let is_unfinished = |piece: &&Piece| {
-        matches!(
-            piece.allure,
-            Some(Part::Result {
-                is_unfinished: true,
-                ..
-            })
-        )
-    };
-    let unfinished: Vec<&Piece> = pieces
-        .iter()
-        .filter(is_unfinished)
-        .take(limits::REPORT_ERRORS)
-        .collect();
-    let mut retries: Vec<(usize, String)> = Vec::new();
-    for first in unfinished {
-        let Some((test, Some(begun))) = ran(first) else {
-            continue;
-        };
-        let of_file = pieces.iter().zip(0..).filter_map(|(piece, at)| {
-            let (other, start) = ran(piece)?;
-            (other.file_path == test.file_path && start > Some(begun)).then_some((other, start, at))
-        });
-        let (same, others): (Vec<_>, Vec<_>) = of_file.partition(|(other, ..)| *other == test);
-        let Some(Part::Result { history, .. }) = &first.allure else {
-            continue;
-        };
-        if let [(_, again, at)] = same.as_slice()
-            && !others.is_empty()
-            && others.iter().all(|(_, start, _)| start < again)
-        {
-            retries.push((*at, history.clone()));
-        }
-    }
-    for (at, of_first) in retries {
-        if let Some(Part::Result {
-            history, may_retry, ..
-        }) = pieces.get_mut(at).and_then(|piece| piece.allure.as_mut())
-        {
-            (*history, *may_retry) = (of_first, true);
-        }
-    }
-}
-
-/// The test of a result and its start, unless it was skipped.
-fn ran(piece: &Piece) -> Option<(&TestName, Option<Timestamp>)> {
-    let test = piece.report.tests.first()?;
-    let attempt = test
-        .attempts
-        .first()
-        .filter(|attempt| !attempt.status.is_skip())?;
-    Some((&test.test, attempt.started_at))
 }
 
 /// Merges results with the same history, ordered by their start. They are attempts of one execution if each is a retry

@@ -34,8 +34,6 @@ pub(crate) enum Part {
         history: String,
         /// Whether a result of the history after a failed one is its retry.
         may_retry: bool,
-        /// Whether Jest wrote it for a test that did not begin, because its hook failed.
-        is_unfinished: bool,
     },
     /// The fixtures of some results that failed.
     Container {
@@ -88,9 +86,6 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Part), ReadError> {
         uuid: hash(result.uuid.or_empty()),
         history: result.history(&test.test),
         may_retry: result.may_retry(attempt.status),
-        is_unfinished: result.label("framework") == Some("jest")
-            && result.history_id.is_none()
-            && attempt.status.is_failure(),
     };
     report.tests.push(ReportedTest {
         test: test.test,
