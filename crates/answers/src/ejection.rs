@@ -90,12 +90,6 @@ pub struct OtherRuns {
     pub rate: f64,
 }
 
-/// The weight of a failure among those of a queue's run, from the probabilities that this change and an earlier one broke the
-/// test. A breakage of the change counts most: it ejects the change again when the base is mended.
-pub fn weight(mine: f64, broken_before: f64) -> f64 {
-    mine + broken_before + if mine >= LIKELY { 1.0 } else { 0.0 }
-}
-
 impl OtherRuns {
     /// The results of a test in the pull request's own runs, and in the run ahead of a queue's run.
     pub fn of(
@@ -184,7 +178,7 @@ pub fn ejection(
     }))
 }
 
-/// The failure of a queue's runs with the largest [weight].
+/// The failure of a queue's runs that is least probably by chance.
 fn blamed(
     store: &dyn Store,
     project: &Project,
@@ -194,12 +188,12 @@ fn blamed(
 ) -> Result<Option<BlamedTest>, StoreError> {
     let failures = results.failures.iter().map(|of| &of.failure);
     let failed: Vec<&ExplainedFailure> = failures.filter(|failure| failure.status.is_failure()).collect();
-    let weight = |failure: &ExplainedFailure| weight(failure.mine, failure.probabilities.broken_before);
+    let broken = |failure: &ExplainedFailure| failure.mine + failure.probabilities.broken_before;
     // Of equal ones the first: the list is in the order of `mine`.
     let worst = failed
         .iter()
         .rev()
-        .max_by(|one, other| weight(one).total_cmp(&weight(other)));
+        .max_by(|one, other| broken(one).total_cmp(&broken(other)));
     let Some(failure) = worst.copied() else {
         return Ok(None);
     };

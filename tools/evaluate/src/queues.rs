@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use assay_answers::{
-    ejection::{Blame, OtherRuns, weight},
+    ejection::{Blame, OtherRuns},
     failures::cause,
 };
 use assay_flakiness::{
@@ -288,10 +288,11 @@ fn judge(month: &Month, by_size: &mut [Score]) {
         let (number, now) = (observed.run.number, observed.run.started_at);
         let causes = engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
         let mine = |failure: &&FailureCause| failure.probabilities.mine();
-        let weight = |of: &FailureCause| weight(of.probabilities.mine(), of.probabilities.broken_before);
+        let broken =
+            |failure: &FailureCause| failure.probabilities.mine() + failure.probabilities.broken_before;
         let worst = causes
             .iter()
-            .max_by(|one, other| weight(one).total_cmp(&weight(other)));
+            .max_by(|one, other| broken(one).total_cmp(&broken(other)));
         let Some(worst) = worst else { continue };
         let queue = MergeQueue::of(&queued.branch, None);
         let others = |failure: &FailureCause| {
