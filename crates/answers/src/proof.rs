@@ -88,7 +88,8 @@ pub struct RunRow {
     pub branch: Option<String>,
     /// Its revision.
     pub revision: Option<String>,
-    /// The merge of the revision that it tested.
+    /// The merge of the revision that it tested, if it tested one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<String>,
     /// Its variant.
     pub variant: String,

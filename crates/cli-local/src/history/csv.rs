@@ -11,7 +11,7 @@ use csv::Writer;
 use tempfile::TempPath;
 
 const COLUMNS: &str =
-    "test,file,run,started_at,branch,revision,merge,variant,execution,retry,status,duration_ms,error";
+    "test,file,run,started_at,branch,revision,variant,execution,retry,status,duration_ms,error,merge";
 /// The most characters of an error that are written.
 const LONGEST_ERROR: usize = 2_000;
 
@@ -64,13 +64,13 @@ impl HistoryWriter {
                         &start,
                         &context.branch,
                         context.revision(),
-                        checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref()),
                         &context.suite,
                         execution,
                         retry,
                         attempt.status.as_str(),
                         attempt.duration_ms,
                         error,
+                        checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref()),
                     ))?;
                 }
             }

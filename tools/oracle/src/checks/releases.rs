@@ -138,13 +138,12 @@ fn is_whole(runs: &[&Run], stable: &[&Run]) -> bool {
     };
     let usual = earlier.iter().chain(stable.last()).map(ran).max().unwrap_or(0);
     let failed_last = |(name, file): &Test| {
-        let results = earlier
+        let mut results = earlier
             .iter()
             .rev()
             .filter_map(|run| oracle::find(run, name, file.as_deref()));
         results
-            .filter(|test| !test.skipped())
-            .next()
+            .find(|test| !test.skipped())
             .is_some_and(|test| test.failed())
     };
     let of_stable = stable
@@ -152,9 +151,7 @@ fn is_whole(runs: &[&Run], stable: &[&Run]) -> bool {
         .map(|run| oracle::tests_of(&[run]))
         .unwrap_or_default();
     let lacks = |(name, file): &Test| oracle::find(newest, name, file.as_deref()).is_none();
-    ran(newest) > 0
-        && ran(newest) * 2 >= usual
-        && !of_stable.iter().any(|test| lacks(test) && failed_last(test))
+    ran(newest) * 2 >= usual && !of_stable.iter().any(|test| lacks(test) && failed_last(test))
 }
 
 fn suites<'a>(window: &[&'a Run], is_on: impl Fn(&&&'a Run) -> bool) -> Suites<'a> {
@@ -168,7 +165,13 @@ fn suites<'a>(window: &[&'a Run], is_on: impl Fn(&&&'a Run) -> bool) -> Suites<'
             same.map(|other| own(other)).min().expect("the run itself")
         }
     };
-    let mut runs: Vec<&Run> = window.iter().filter(|run| is_on(run)).copied().collect();
+    // A whole run in which no test ran shows no state.
+    let is_empty = |run: &Run| {
+        let ran_none = run.tests().iter().all(|test| test.skipped());
+        is_complete(run) && ran_none && oracle::outcome(run) != Outcome::Failed
+    };
+    let counted = window.iter().filter(|run| is_on(run) && !is_empty(run));
+    let mut runs: Vec<&Run> = counted.copied().collect();
     runs.sort_by_key(|run| (first(run), own(run)));
     let mut suites = Suites::new();
     for run in runs {
