@@ -409,7 +409,7 @@ pub struct RecognisedOutcome {
 /// The figures of a judgement, over the engine's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JudgedFigures {
-    /// The tests by verdict, in the order of [`VerdictStatus::LISTED`].
+    /// The tests by verdict, in the order of [`VerdictStatus::LISTED`](crate::verdict::VerdictStatus::LISTED).
     pub tests: [i64; 5],
     /// The runs.
     pub runs: i64,
