@@ -155,8 +155,7 @@ fn order(rows: &[RunRow]) -> Vec<RevisionOrder> {
 /// tests a merge of its head, so its run is another one than that of a push.
 pub fn joined(rows: Vec<RunRow>) -> Option<CommitRuns> {
     let is_repeated = |newer: &RunRow, row: &RunRow| {
-        let of = |row: &RunRow| (row.suite.clone(), row.pull_request_number);
-        of(newer) == of(row)
+        newer.suite == row.suite && newer.pull_request_number == row.pull_request_number
     };
     let mut ordered: Vec<_> = order(&rows).into_iter().zip(rows).collect();
     ordered.sort_by_key(|(order, _)| Reverse(*order));

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::{
     numbers::count,
-    stable_branch::{BranchState, StableBranchState, SuiteState, authors, fail},
+    stable_branch::{BranchState, StableBranchState, SuiteState, authors, fail, of_suite},
     test_list::{JudgedTests, name_of},
 };
 
@@ -180,10 +180,7 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
         let Some((newest, earlier)) = runs.split_last() else {
             continue;
         };
-        let of_suite = match &*suite {
-            "" => String::new(),
-            name => format!(" of {name}"),
-        };
+        let of_suite = of_suite((!suite.is_empty()).then_some(&*suite));
         let number = newest.run.number;
         let on_stable = stable.get(&suite).and_then(|runs| runs.last());
         let others = earlier.iter().chain(on_stable).map(|run| run.executed());
@@ -291,7 +288,7 @@ impl ReleaseState {
                 let s = if days == 1 { "" } else { "s" };
                 facts.push(format!(
                     "no run{} on {branch} for {days} day{s}",
-                    suite.of_suite()
+                    of_suite(suite.suite.as_deref())
                 ));
             }
         }

@@ -287,14 +287,12 @@ pub struct SuiteState {
     pub failing: u64,
 }
 
-impl SuiteState {
-    /// The suite after a word, such as " of unit"; empty for the default one.
-    pub(crate) fn of_suite(&self) -> String {
-        self.suite
-            .as_ref()
-            .map_or_else(String::new, |name| format!(" of {name}"))
-    }
+/// A suite after a word, such as " of unit"; empty for the default one.
+pub(crate) fn of_suite(suite: Option<&str>) -> String {
+    suite.map_or_else(String::new, |name| format!(" of {name}"))
+}
 
+impl SuiteState {
     /// Why the run says too little, without a full stop; none if it is complete.
     pub(crate) fn gap(&self) -> Option<String> {
         let what = match (self.failed_outside_tests, self.complete) {
@@ -302,7 +300,11 @@ impl SuiteState {
             (false, false) => "is not complete",
             (false, true) => return None,
         };
-        Some(format!("run {}{} {what}", self.run_number, self.of_suite()))
+        Some(format!(
+            "run {}{} {what}",
+            self.run_number,
+            of_suite(self.suite.as_deref())
+        ))
     }
 }
 

@@ -417,10 +417,12 @@ impl History {
         };
         let order = self.revision_order();
         let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
-        for (index, observed) in self.runs.iter().enumerate() {
+        let is_empty = |observed: &RunObservations| {
             let ending = &observed.ending;
-            let is_empty = observed.executed() == 0 && ending.complete && !ending.failed_outside_tests;
-            if is_on(&observed.run) && !is_empty {
+            ending.complete && !ending.failed_outside_tests && observed.executed() == 0
+        };
+        for (index, observed) in self.runs.iter().enumerate() {
+            if is_on(&observed.run) && !is_empty(observed) {
                 let suite = Arc::clone(&observed.run.variant);
                 suites.entry(suite).or_default().push(index);
             }

@@ -11,7 +11,7 @@ use crate::{
     owners::OwnersFile,
     part::JobAttempt,
     renames::RenamesFile,
-    revision::{is_same_revision, tested_or_commit},
+    revision::{checked_out_merge, is_same_revision, tested_or_commit},
     run::{CiProvider, Counts, Outcome, RunState},
     signature::ErrorClass,
     test::{ShownAs, TestName},
@@ -87,6 +87,11 @@ impl RunContext {
     /// The revision of the tested code, if one is known.
     pub fn revision(&self) -> Option<&str> {
         tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
+    }
+
+    /// The merge of the tested revision that was checked out, if it was one.
+    pub fn merge(&self) -> Option<&str> {
+        checked_out_merge(self.tested_revision.as_deref(), self.commit_sha.as_deref())
     }
 }
 

@@ -15,7 +15,6 @@ use assay_domain::{
     observation::{Bitmap, History, RunFacts, RunObservations},
     project::Project,
     recording::{RecordedTest, Recording},
-    revision::checked_out_merge,
     rules::RecordingRules,
     store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
     test::TestOrdinal,
@@ -117,8 +116,7 @@ impl<'r> Overlay<'r> {
             release_branch: recognised.release_branch.clone(),
             branch: context.branch.as_deref().map(Into::into),
             revision: context.revision().map(Into::into),
-            merge: checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref())
-                .map(Into::into),
+            merge: context.merge().map(Into::into),
             variant: context.suite.as_deref().unwrap_or_default().into(),
             merge_base: context.merge_base.as_deref().map(Into::into),
             pull_requests: tested_pull_requests(

@@ -10,7 +10,6 @@ use assay_domain::{
     attempt::ErrorDetail,
     observation::{History, RunEnding, RunFacts, RunObservations},
     recording::Recording,
-    revision::checked_out_merge,
     run::RunState,
     stable_name::stable_name,
     test::{TestName, TestOrdinal},
@@ -225,8 +224,7 @@ impl Collector {
         let Some(run) = self.runs.get_mut(index) else {
             return name.into();
         };
-        let merge = checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref());
-        run.merge = run.merge.take().or_else(|| merge.map(Into::into));
+        run.merge = run.merge.take().or_else(|| context.merge().map(Into::into));
         run.revision = run.revision.take().or_else(|| context.revision().map(Into::into));
         run.branch = run.branch.take().or_else(|| context.branch.map(Into::into));
         if let Some(variant) = variant.map(str::to_owned).or(context.suite) {

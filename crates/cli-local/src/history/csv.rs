@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use assay_domain::{recording::Recording, revision::checked_out_merge};
+use assay_domain::recording::Recording;
 use csv::Writer;
 use tempfile::TempPath;
 
@@ -70,7 +70,7 @@ impl HistoryWriter {
                         attempt.status.as_str(),
                         attempt.duration_ms,
                         error,
-                        checked_out_merge(context.tested_revision.as_deref(), context.commit_sha.as_deref()),
+                        context.merge(),
                     ))?;
                 }
             }

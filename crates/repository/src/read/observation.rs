@@ -250,8 +250,8 @@ impl State {
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
         let mut packs = SqlStatement::new(
-            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, run.tested_revision, run.commit_sha, \
-         run.merge_base, run.pull_request_number, run.title, run.suite, \
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, \
+         run.tested_revision, run.commit_sha, run.merge_base, run.pull_request_number, run.title, run.suite, \
          run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
          FROM run_pack AS packed CROSS JOIN LATERAL ( \
          SELECT id, branch, base_branch, tested_revision, commit_sha, merge_base, \
