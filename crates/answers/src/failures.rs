@@ -52,6 +52,7 @@ pub fn run_failures(
     query: &FailuresQuery,
     now: Timestamp,
 ) -> Result<Option<RunFailures>, StoreError> {
+    let decisions = store.decisions(project, query.run)?;
     in_snapshot(store, project, |snapshot| {
         let Some(run) = snapshot.failed_run(query.run)? else {
             return Ok(None);
@@ -71,6 +72,7 @@ pub fn run_failures(
             mode: query.knowledge,
             gate,
             on_stable,
+            decisions: decisions.clone(),
             page,
             failures,
         }))

@@ -28,7 +28,6 @@ mod figures;
 
 pub use self::figures::{Interval, OutcomeCounts, Results};
 
-pub(crate) use self::figures::percentile;
 use self::figures::{usual_durations, wilson};
 use crate::{
     flaky::verdict_entries,

@@ -194,11 +194,13 @@ impl StoredDecision {
 }
 
 /// A decision on a stored run or on one of its stored shards.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunDecision {
-    /// The number of the shard that it is about; none for a whole run.
+    /// The number of the shard that it is about; null for a whole run.
     pub shard: Option<u32>,
     /// The decision.
+    #[serde(flatten)]
     pub decision: StoredDecision,
 }
 

@@ -11,8 +11,14 @@ pub const TIMED_RUNS: usize = 100;
 
 /// The middle value; of an even number, the lower middle one. None without a value.
 pub fn lower_median(values: &mut [u64]) -> Option<u64> {
+    percentile(values, 50)
+}
+
+/// The smallest value that at least this percentage of them does not exceed. None without a value.
+pub fn percentile(values: &mut [u64], percent: usize) -> Option<u64> {
     values.sort_unstable();
-    values.get(values.len().checked_sub(1)? / 2).copied()
+    let place = (values.len() * percent).div_ceil(100);
+    values.get(place.checked_sub(1)?).copied()
 }
 
 /// The usual durations of a project's tests.
@@ -68,5 +74,13 @@ mod tests {
         assert_eq!(lower_median(&mut [7]), Some(7));
         assert_eq!(lower_median(&mut [9, 3]), Some(3));
         assert_eq!(lower_median(&mut [9, 3, 5]), Some(5));
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let mut values: Vec<u64> = (1..=20).rev().collect();
+        assert_eq!(percentile(&mut values, 95), Some(19));
+        assert_eq!(percentile(&mut values, 100), Some(20));
+        assert_eq!(percentile(&mut [], 95), None);
     }
 }

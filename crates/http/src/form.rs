@@ -118,6 +118,34 @@ impl Pairs {
         })
     }
 
+    /// `variant`: the name of a variant, which imports cut to 500 characters.
+    ///
+    /// # Errors
+    /// As of [`Self::text`].
+    pub fn variant(&self) -> Result<Option<String>, Unanswerable> {
+        self.text("variant", 500)
+    }
+
+    /// `true` or `false` (the default).
+    ///
+    /// # Errors
+    /// If it is anything else, or breaks a rule of [`Self::single`].
+    pub fn flag(&self, name: &'static str) -> Result<bool, Unanswerable> {
+        let flag = self.parse(name, "must be true or false", |word| word.parse().ok())?;
+        Ok(flag.unwrap_or_default())
+    }
+
+    /// Whether a parameter that can only be this word is given.
+    ///
+    /// # Errors
+    /// If it is anything else, or breaks a rule of [`Self::single`].
+    pub fn is_word(&self, name: &'static str, word: &str) -> Result<bool, Unanswerable> {
+        let given = self.parse(name, &format!("must be {word}"), |given| {
+            (given == word).then_some(())
+        })?;
+        Ok(given.is_some())
+    }
+
     /// `sha`: 4 to 40 hexadecimal characters, in lower case.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause, ErrorName, EvidenceWord, FailedRun, Knowledge, StoredFacts, VerdictTag},
+    decision::RunDecision,
     observation::History,
     owners::{Lookup, Ownership},
     page::Page,
@@ -32,6 +33,8 @@ pub struct RunFailures {
     pub on_stable: bool,
     /// Why the run may lack results, such as a missing shard; null if it is complete.
     pub incomplete: Option<String>,
+    /// What gates decided on the run in CI, the newest first, unless a later report replaced the results.
+    pub decisions: Vec<RunDecision>,
     /// The position of this page in the list.
     pub page: Page,
     /// The failed and recovered tests of this page. The failures that this branch most probably caused come first.

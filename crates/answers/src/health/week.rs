@@ -7,15 +7,12 @@ use assay_domain::{
     revision::StableBranch,
     test::TestOrdinal,
     timestamp::Timestamp,
-    timing::lower_median,
+    timing::{lower_median, percentile},
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
 };
 
 use super::{HealthRuns, HealthWeek, JudgeAt, RedTime, SuiteWeek, WEEK};
-use crate::{
-    numbers::count,
-    test_list::{StatusCounts, percentile},
-};
+use crate::{numbers::count, test_list::StatusCounts};
 
 /// A week without the names of its tests.
 pub(super) struct Week {
@@ -180,12 +177,11 @@ impl SuiteWeek {
     fn of(runs: &[(u64, Option<u64>)]) -> Self {
         let (mut tests, durations): (Vec<u64>, Vec<Option<u64>>) = runs.iter().copied().unzip();
         let mut durations: Vec<u64> = durations.into_iter().flatten().collect();
-        durations.sort_unstable();
         Self {
             runs: count(runs.len()),
             tests: lower_median(&mut tests),
-            p50_ms: percentile(&durations, 50),
-            p95_ms: percentile(&durations, 95),
+            p50_ms: lower_median(&mut durations),
+            p95_ms: percentile(&mut durations, 95),
         }
     }
 }

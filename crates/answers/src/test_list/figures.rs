@@ -8,6 +8,7 @@ use assay_domain::{
     store::{SharedKey, Snapshot, StoreError, shared},
     test::TestOrdinal,
     timestamp::Timestamp,
+    timing::{lower_median, percentile},
     verdict::ENGINE_WINDOW_DAYS,
 };
 use serde::{Serialize, Serializer};
@@ -41,20 +42,11 @@ pub(super) fn usual_durations(
         }
         let usual: UsualDurations = of_test
             .into_iter()
-            .filter_map(|(test, mut ms)| {
-                ms.sort_unstable();
-                Some((test, (percentile(&ms, 50)?, percentile(&ms, 95)?)))
-            })
+            .filter_map(|(test, mut ms)| Some((test, (lower_median(&mut ms)?, percentile(&mut ms, 95)?))))
             .collect();
         let bytes = usual.capacity() * size_of::<(TestOrdinal, (u64, u64))>();
         Ok((usual, bytes))
     })
-}
-
-/// The smallest of these ascending values that at least this percentage does not exceed.
-pub(crate) fn percentile(ascending: &[u64], percent: usize) -> Option<u64> {
-    let place = (ascending.len() * percent).div_ceil(100);
-    ascending.get(place.checked_sub(1)?).copied()
 }
 
 /// The 95 % interval of a rate of `runs` runs, by Wilson's score.
@@ -156,18 +148,5 @@ mod tests {
         near(wilson(0.0, 10), 0.0, 0.278);
         near(wilson(0.1, 100), 0.055, 0.174);
         near(wilson(1.0, 1), 0.207, 1.0);
-    }
-
-    #[test]
-    fn a_percentile_is_one_of_the_values() {
-        let values: Vec<u64> = (1..=20).collect();
-        assert_eq!(
-            (percentile(&values, 50), percentile(&values, 95)),
-            (Some(10), Some(19))
-        );
-        assert_eq!(
-            (percentile(&[7], 50), percentile(&[7], 95), percentile(&[], 50)),
-            (Some(7), Some(7), None)
-        );
     }
 }

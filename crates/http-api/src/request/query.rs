@@ -1,6 +1,6 @@
 //! The parameters of a query, parsed strictly: an invalid value is rejected and never replaced by a default.
 
-use std::str::FromStr;
+use std::ops::Deref;
 
 use assay_answers::cursor;
 use assay_domain::{
@@ -10,7 +10,6 @@ use assay_domain::{
     project::NAME_CHARS,
     test::FileSelector,
     timestamp::Timestamp,
-    vocabulary::UnknownWord,
 };
 use assay_http::{Pairs, Unanswerable};
 use validator::ValidateLength;
@@ -25,6 +24,14 @@ pub(crate) struct Query<'a> {
     now: Timestamp,
 }
 
+impl Deref for Query<'_> {
+    type Target = Pairs;
+
+    fn deref(&self) -> &Pairs {
+        self.pairs
+    }
+}
+
 impl<'a> Query<'a> {
     pub(crate) const fn new(pairs: &'a Pairs, plan: Plan, now: Timestamp) -> Self {
         Self { pairs, plan, now }
@@ -33,7 +40,7 @@ impl<'a> Query<'a> {
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
     pub(crate) fn period(&self) -> Result<Period, Unanswerable> {
         let bad = || Unanswerable::BadPeriod(self.plan);
-        let count = match self.pairs.single("days").map_err(|_| bad())? {
+        let count = match self.single("days").map_err(|_| bad())? {
             None => Some(Days::default().count()),
             // One spelling of each number: `07` and `+7` are invalid.
             Some(text) => text.parse().ok().filter(|count: &i64| count.to_string() == text),
@@ -47,24 +54,6 @@ impl<'a> Query<'a> {
     /// A text of 1 to 200 characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, Unanswerable> {
         self.pairs.text(name, NAME_CHARS)
-    }
-
-    /// `sha`: 4 to 40 hexadecimal characters, in lower case.
-    pub(crate) fn sha(&self) -> Result<Option<String>, Unanswerable> {
-        self.pairs.sha()
-    }
-
-    /// `variant`: the name of a variant, which imports cut to 500 characters.
-    pub(crate) fn variant(&self) -> Result<Option<String>, Unanswerable> {
-        self.pairs.text("variant", 500)
-    }
-
-    /// A word from a closed set.
-    pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
-        &self,
-        name: &'static str,
-    ) -> Result<Option<T>, Unanswerable> {
-        self.pairs.word(name)
     }
 
     /// `perPage`: 10 (the default), 25 or 50.
@@ -95,7 +84,7 @@ impl<'a> Query<'a> {
     /// The given one of two names for the number of entries. A list takes the other's name, too, because ignoring it would
     /// answer ten.
     fn given_of(&self, own: &'static str, other: &'static str) -> Result<&'static str, Unanswerable> {
-        match (self.pairs.single(own)?, self.pairs.single(other)?) {
+        match (self.single(own)?, self.single(other)?) {
             (Some(_), Some(_)) => Err(Unanswerable::bad(
                 other,
                 &format!("means the same as {own}; give one of them"),
@@ -103,11 +92,6 @@ impl<'a> Query<'a> {
             (None, Some(_)) => Ok(other),
             (Some(_) | None, None) => Ok(own),
         }
-    }
-
-    /// `page`: a whole number from 1 (the default). A large number is a page past the end.
-    pub(crate) fn page(&self) -> Result<u64, Unanswerable> {
-        self.pairs.page()
     }
 
     /// `cursor` and `direction`: the position to read from, if any, and the direction.
@@ -137,27 +121,11 @@ impl<'a> Query<'a> {
 
     /// `filePath`: empty for a test without a file. Without the parameter, the file does not matter.
     pub(crate) fn file(&self) -> Result<FileSelector, Unanswerable> {
-        Ok(match self.pairs.single("filePath")? {
+        Ok(match self.single("filePath")? {
             None => FileSelector::Any,
             Some("") => FileSelector::Exactly(None),
             Some(file) => FileSelector::Exactly(Some(file.to_owned())),
         })
-    }
-
-    /// `true` or `false`, the default.
-    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Unanswerable> {
-        let flag = self.parse(name, "must be true or false", |word| word.parse().ok())?;
-        Ok(flag.unwrap_or_default())
-    }
-
-    /// A parameter, parsed by `read`, which returns none for a value that breaks `rule`.
-    pub(crate) fn parse<T>(
-        &self,
-        name: &'static str,
-        rule: &str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, Unanswerable> {
-        self.pairs.parse(name, rule, read)
     }
 }
 

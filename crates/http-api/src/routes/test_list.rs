@@ -48,9 +48,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         filters,
         status,
         sort,
-        by_owner: parameters
-            .parse("group", "must be owner", |group| (group == "owner").then_some(()))?
-            .is_some(),
+        by_owner: parameters.is_word("group", "owner")?,
         page: parameters.page()?,
         per_page: parameters.per_page()?,
     };

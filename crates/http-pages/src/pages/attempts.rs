@@ -85,8 +85,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let title = format!("{}, run {}", name::in_title(&test.name), attempts.run.run_number);
     let route = format!("/runs/{id}/tests/{}", links::escaped(&test.name));
-    let api = links::with_query(&route, &[("filePath", file.as_deref())]);
-    Ok(Answer::of_project(Tab::Runs, &title, &[api], body, project))
+    let api = [
+        links::with_query(&route, &[("filePath", file.as_deref())]),
+        format!("/runs/{id}/failures"),
+    ];
+    Ok(Answer::of_project(Tab::Runs, &title, &api, body, project))
 }
 
 /// One attempt, with its prompt and the prompt's number on the page.

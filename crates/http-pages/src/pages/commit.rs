@@ -1,6 +1,6 @@
 //! `/p/{id}/commit/{sha}` and `/p/{id}/pull/{number}`: all runs of a commit, with one list of their failures.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, iter};
 
 use assay_answers::{
     changes::{ChangedTests, RenamedTests, RunChanges, SlowerTests, changes_of_runs},
@@ -120,11 +120,14 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         (other_commits(project.id, selector, &found, view.now))
         @if !failures.is_empty() { (reading::folded(&[&reading::CAUSES])) }
     };
-    let api = match (selector, &results.commit.revision) {
+    let commit = match (selector, &results.commit.revision) {
         (CommitSelector::Sha(sha), _) | (_, Some(sha)) => format!("/commits/{sha}"),
         (CommitSelector::PullRequest(_) | CommitSelector::Branch(_), None) => "/runs".to_owned(),
     };
-    Ok(Answer::of_project(Tab::Runs, &heading, &[api], body, project))
+    let decided = decisions.iter().filter(|(_, decisions)| decisions.is_some());
+    let failures = decided.map(|(run, _)| format!("/runs/{run}/failures"));
+    let api: Vec<String> = iter::once(commit).chain(failures).collect();
+    Ok(Answer::of_project(Tab::Runs, &heading, &api, body, project))
 }
 
 fn heading(selector: &CommitSelector, results: &CommitResults) -> String {

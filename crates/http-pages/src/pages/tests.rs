@@ -37,30 +37,18 @@ const SORTS: [(TestSort, &str); 6] = [
 /// Most variants in the select list.
 const VARIANTS: usize = 100;
 
-/// Longest name of a variant, as imports cut it.
-const VARIANT_CHARS: usize = 500;
-
 /// The filters of the page's address.
 fn filters_of(view: &View<'_>) -> Result<TestFilters, FrontError> {
     Ok(TestFilters {
         search: view.text("search")?,
         file: view.text("file")?,
         branch: view.text("branch")?,
-        variant: view.query.text("variant", VARIANT_CHARS)?,
+        variant: view.query.variant()?,
         error: view.text("error")?,
-        is_red: is_chosen(view, "red", &["true", "1"])?,
-        is_new: is_chosen(view, "new", &["true", "1"])?,
+        is_red: view.query.flag("red")?,
+        is_new: view.query.flag("new")?,
         owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
     })
-}
-
-/// Whether a parameter has one of these words.
-fn is_chosen(view: &View<'_>, name: &'static str, words: &[&str]) -> Result<bool, FrontError> {
-    let rule = format!("must be {}", words.first().unwrap_or(&"absent"));
-    let chosen = view
-        .query
-        .parse(name, &rule, |word| words.contains(&word).then_some(()));
-    Ok(chosen?.is_some())
 }
 
 /// The order of the list, unless it is the default.
@@ -99,7 +87,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         filters: filters_of(view)?,
         status,
         sort: sort.unwrap_or(TestSort::Verdict),
-        by_owner: is_chosen(view, "group", &["owner"])?,
+        by_owner: view.query.is_word("group", "owner")?,
         page: view.query.page()?,
         per_page: PerPage::Fifty,
     };
