@@ -9,16 +9,19 @@ use memchr::{memchr, memmem};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    karate, paths,
+    karate,
+    packages::package,
+    paths,
     piece::Piece,
     report::{Format, Report, SourceFile},
 };
 
-/// For each file the name of the file or folder that has the same results, or `None`. Of equal files the first counts.
+/// For each file the name of the file or folder that has the same results, or `None`. Of equal files the first of each package
+/// of a monorepo counts, because the packages lead the names of its tests; else the first.
 /// Surefire's files take precedence over those that TestNG writes beside them about the same classes. Karate's feature files take precedence
 /// over its summary, Cucumber JSON and JUnit XML.
 pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
-    let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
+    let first = first_of_equal(files);
     let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
     let written: Vec<(&'a str, Writer, HashSet<&'a [u8]>)> = files
         .iter()
@@ -33,14 +36,9 @@ pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     files
         .iter()
         .zip(&writers)
-        .map(|(file, writer)| {
-            let equal = (!file.bytes.is_empty())
-                .then(|| {
-                    *first
-                        .entry(Sha256::digest(&file.bytes).into())
-                        .or_insert(&file.name)
-                })
-                .filter(|name| *name != file.name);
+        .zip(first)
+        .map(|((file, writer), first)| {
+            let equal = Some(first).filter(|name| !file.bytes.is_empty() && *name != file.name);
             let own_folder = paths::folder(&file.name);
             let of_karate = || {
                 if file.name.ends_with(karate::SUMMARY) && feature_folders.contains(own_folder) {
@@ -65,6 +63,26 @@ pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
             })
         })
         .collect()
+}
+
+/// For each file the first equal one, of its package if it lies in one.
+fn first_of_equal<'a>(files: &[&'a SourceFile]) -> Vec<&'a str> {
+    let key = |file: &&SourceFile| (<[u8; 32]>::from(Sha256::digest(&file.bytes)), package(&file.name));
+    let keys: Vec<_> = files.iter().map(key).collect();
+    let mut first: HashMap<([u8; 32], Option<&str>), &'a str> = HashMap::new();
+    let (packaged, others): (Vec<_>, Vec<_>) = files.iter().zip(&keys).partition(|(_, key)| key.1.is_some());
+    for (file, (digest, package)) in packaged.into_iter().chain(others) {
+        for package in [package.as_deref(), None] {
+            first.entry((*digest, package)).or_insert(&file.name);
+        }
+    }
+    let of = |((digest, package), file): (&([u8; 32], Option<String>), &&'a SourceFile)| {
+        first
+            .get(&(*digest, package.as_deref()))
+            .copied()
+            .unwrap_or(&file.name)
+    };
+    keys.iter().zip(files).map(of).collect()
 }
 
 /// The tool that wrote a file. The writer with the most detail comes first.

@@ -32,9 +32,16 @@ impl Report {
     /// Adds an error if the tool's summary says that the run failed and nothing in the report did. `word` is what the
     /// summary says.
     pub(crate) fn check_summary(&mut self, file: &str, failed: bool, word: &str) {
-        if failed && self.errors.is_empty() && !self.ends().any(AttemptStatus::is_failure) {
+        if failed && !self.ends().any(AttemptStatus::is_failure) {
+            self.add_summary_error(file, word);
+        }
+    }
+
+    /// Adds an error for a word of the tool's summary that no result explains, unless another error may.
+    pub(crate) fn add_summary_error(&mut self, file: &str, word: &str) {
+        if self.errors.is_empty() {
             self.errors.push(error_saying(format!(
-                "{file}: the report's summary says {word:?}, and none of its results failed. The cause is unknown."
+                "{file}: the report's summary says {word:?}, and no result explains it. The cause is unknown."
             )));
         }
     }

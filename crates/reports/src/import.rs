@@ -64,11 +64,15 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// The error of the first file that is too large, broken or of no known format. A file that is cut off is no error if
-/// it has a complete test. The report is then marked as interrupted. An empty file beside others is an error of the run.
+/// it has a complete test. The report is then marked as interrupted. An empty file beside others, or of a command that
+/// failed, is an error of the run.
 pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
     let files = files.as_ref();
     let (mut pieces, mut unread) = read_all(files, options);
-    let left = left_by_crashed_reporters(files, &pieces, &mut unread);
+    let left = match pieces.is_empty() && options.command_status.unwrap_or(0) == 0 {
+        true => Vec::new(),
+        false => left_by_crashed_reporters(files, &mut unread),
+    };
     if let Some(error) = unread.into_iter().next() {
         return Err(error);
     }
@@ -76,7 +80,11 @@ pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Re
         zone::drop_far(&mut pieces, now, options.skips_cached);
     }
     let formats: Vec<Format> = pieces.iter().map(|piece| piece.report.format).collect();
-    let mut report = merge(pieces)?;
+    let mut report = match pieces.is_empty() && !left.is_empty() {
+        // The command failed before a reporter wrote anything.
+        true => Report::empty(options.format.unwrap_or(Format::Junit)),
+        false => merge(pieces)?,
+    };
     report.add_errors(left);
     if let Some(status) = options.command_status {
         report.add_command_error(status, &formats);
@@ -99,7 +107,10 @@ pub struct PartialReport {
 /// The first file's error if no file is readable, and an error if all files together are too large.
 pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<PartialReport, ReadError> {
     let (pieces, mut unread) = read_all(files, options);
-    let left = left_by_crashed_reporters(files, &pieces, &mut unread);
+    let left = match pieces.is_empty() {
+        true => Vec::new(),
+        false => left_by_crashed_reporters(files, &mut unread),
+    };
     if let Some(at) = unread.iter().position(ReadError::is_of_whole_import) {
         return Err(unread.swap_remove(at));
     }
@@ -111,14 +122,9 @@ pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Part
     Ok(PartialReport { report, unread })
 }
 
-/// What the files beside other reports say that are empty or cut off before the keys of their format, and are no longer
-/// among the unread ones.
-fn left_by_crashed_reporters(
-    files: &[SourceFile],
-    pieces: &[Piece],
-    unread: &mut Vec<ReadError>,
-) -> Vec<String> {
-    if pieces.is_empty() || unread.is_empty() {
+/// What the files say that are empty or cut off before the keys of their format. They are no longer among the unread ones.
+fn left_by_crashed_reporters(files: &[SourceFile], unread: &mut Vec<ReadError>) -> Vec<String> {
+    if unread.is_empty() {
         return Vec::new();
     }
     let failed: HashSet<String> = unread.iter().map(|error| error.file().to_owned()).collect();

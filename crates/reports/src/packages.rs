@@ -51,7 +51,7 @@ const PARENTS: &[&str] = &[
 
 /// The folder of the package that a report lies in: `packages/shop` of `packages/shop/out/junit.xml`. The innermost one
 /// counts. An absolute path begins with the folder that has the packages.
-fn package(name: &str) -> Option<String> {
+pub(crate) fn package(name: &str) -> Option<String> {
     let name = name.replace('\\', "/");
     let folders: Vec<&str> = name.rsplit_once('/')?.0.split('/').collect();
     let parent = folders

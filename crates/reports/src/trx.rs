@@ -142,7 +142,12 @@ impl<'a> Document<'a> for Run<'a> {
         report.check_header(input.name, counted);
         let ended_well =
             outcome.is_empty() || outcome::status(outcome::TRX, &outcome) == Some(AttemptStatus::Passed);
-        report.check_summary(input.name, !ended_well, &outcome);
+        // `Aborted`, `Timeout` and `Error` are about the run where no result has the word.
+        let is_of_result = |result: &Element<'_>| outcome_of(result).eq_ignore_ascii_case(&outcome);
+        match ended_well || outcome.eq_ignore_ascii_case("Failed") || self.results.iter().any(is_of_result) {
+            true => report.check_summary(input.name, !ended_well, &outcome),
+            false => report.add_summary_error(input.name, &outcome),
+        }
     }
 }
 

@@ -24,6 +24,9 @@ use crate::{
     text, time, vitest,
 };
 
+/// The heading of an error outside of tests.
+const OUTSIDE: &str = "Test suite failed to run";
+
 impl json::Document for Run {
     const FORMAT: Format = Format::Jest;
     const SHAPE: Shape = Shape::of_list("Jest JSON", "testResults");
@@ -59,29 +62,37 @@ impl json::Document for Run {
                 };
                 tests.add(name, attempts);
             }
-            report.errors.extend(file_error(input, file, file_path));
+            report
+                .errors
+                .extend(file_error(input, file, &sections, file_path));
         }
         report.tests = tests.finish();
-        report.check_header(input.name, *self.num_failed_tests);
-        let has_broken_file = *self.num_runtime_error_test_suites > Some(0.0);
+        let broken_files = self.num_runtime_error_test_suites.unwrap_or(0.0);
+        let counted = self.num_failed_tests.map(|failed| failed + broken_files);
+        report.check_header(input.name, counted);
         report.check_summary(input.name, self.success == Some(false), "success: false");
-        report.check_summary(input.name, has_broken_file, "a test file that does not load");
     }
 }
 
-/// The error of a file that failed outside of its tests: it did not load, or a hook failed.
-fn file_error(input: &Input<'_>, file: &TestFile, path: Option<String>) -> Option<ErrorDetail> {
+/// The error of a file that failed outside of its tests: it did not load, or a hook failed. Jest writes it among the errors
+/// of failed tests; Vitest does not.
+fn file_error(
+    input: &Input<'_>,
+    file: &TestFile,
+    sections: &Sections<'_>,
+    path: Option<String>,
+) -> Option<ErrorDetail> {
+    let own = sections.0.get(OUTSIDE).and_then(|own| own.first());
+    let own = own.and_then(|own| own.strip_prefix(OUTSIDE));
     let failed = |test: &Assertion| test.status.as_deref() == Some("failed");
-    if file.status.as_deref() != Some("failed") || file.assertion_results.iter().any(failed) {
+    let explains_nothing =
+        file.status.as_deref() != Some("failed") || file.assertion_results.iter().any(failed);
+    if own.is_none() && explains_nothing {
         return None;
     }
-    let message = text::plain(file.message.or_empty());
-    let message = message
-        .trim_start()
-        .trim_start_matches("● Test suite failed to run")
-        .to_owned();
+    let message = text::plain(own.unwrap_or(file.message.or_empty()));
     let whole = path.map(|file| at_line(file, None));
-    let mut error = input.error_of_stack(&dedent(&message), None).unwrap_or_else(|| {
+    let mut error = input.error_of_stack(&dedent(message.trim_start_matches('\n')), None).unwrap_or_else(|| {
         failure::error_saying("The file failed outside of its tests, probably in a hook. The report does not say why; JUnit XML does.")
     });
     error.location = error.location.or(whole);

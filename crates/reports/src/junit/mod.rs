@@ -57,8 +57,30 @@ pub(crate) struct Run<'a> {
     tests: Repeats,
     /// What the outermost suites count and show.
     header: Header,
-    /// A comment of Node that says that the run failed.
+    node: NodeTotals<'a>,
+}
+
+/// Node's totals and its errors outside of tests, which it writes as comments.
+#[derive(Default)]
+struct NodeTotals<'a> {
+    /// A comment that says that the run failed.
     failure: &'a str,
+    /// Failed and cancelled tests. A test with subtests is a `testsuite` element without a result of its own, and fails
+    /// with them.
+    failures: u64,
+    /// The `testsuite` elements that are no tests.
+    suites: u64,
+    /// All `testsuite` elements, and those in which a test failed.
+    elements: u64,
+    failed_elements: u64,
+}
+
+impl NodeTotals<'_> {
+    /// The failures that the results of tests without subtests have to show.
+    fn counted(&self) -> u64 {
+        let tests = self.elements.saturating_sub(self.suites);
+        self.failures.saturating_sub(self.failed_elements.min(tests))
+    }
 }
 
 /// The set-up of a class that failed.
@@ -100,11 +122,15 @@ impl<'a> Document<'a> for Run<'a> {
         !matches!(tag.name, "system-out" | "system-err")
     }
 
-    /// Node writes its totals and its errors outside of tests as comments.
     fn comment(&mut self, comment: &'a str) {
         let comment = comment.trim();
-        if tap::counts_failures(comment) {
-            self.failure = comment;
+        if tap::is_failure_of_run(comment) {
+            self.node.failure = comment;
+        }
+        match tap::total(comment) {
+            Some(("fail" | "cancelled", tests)) => self.node.failures += tests,
+            Some(("suites", suites)) => self.node.suites = suites,
+            _ => {}
         }
     }
 
@@ -137,11 +163,12 @@ impl<'a> Document<'a> for Run<'a> {
         }
         report.widen(report.started_at, self.whole_ms);
         let counted = self.header.shown.saturating_add(self.header.missing);
+        let counted = counted.max(self.node.counted());
         report
             .errors
             .extend(missing_failures(input.name, counted, self.header.shown));
         report.tests = self.tests.finish();
-        report.check_summary(input.name, !self.failure.is_empty(), self.failure);
+        report.check_summary(input.name, !self.node.failure.is_empty(), self.node.failure);
         if self.pytest_interrupted {
             report.warnings.push(format!(
                 "{}: pytest was interrupted in a test that the report does not name",
@@ -188,6 +215,10 @@ impl<'a> Run<'a> {
     fn close_suite(&mut self, report: &mut Report) {
         self.end_set_ups(report);
         if let Some(suite) = self.suites.pop() {
+            if !suite.is_group {
+                self.node.elements += 1;
+                self.node.failed_elements += u64::from(suite.header.shown > 0);
+            }
             let outer = self.suites.last_mut().map(|outer| &mut outer.header);
             outer.unwrap_or(&mut self.header).add(suite);
         }

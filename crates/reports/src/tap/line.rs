@@ -95,20 +95,16 @@ pub(super) fn is_summary(comment: &str) -> bool {
     is_word && count.trim().parse::<f64>().is_ok()
 }
 
-/// Whether a comment about the whole run says that a test failed.
-pub(crate) fn counts_failures(comment: &str) -> bool {
-    is_failure_of_run(comment) || failures_in_summary(comment).is_some_and(|failures| failures > 0)
-}
-
-/// The number of failures in a total of results. Node counts cancelled tests apart from others that failed.
-pub(super) fn failures_in_summary(comment: &str) -> Option<u64> {
+/// A total of results in a comment, such as `fail 2`, with its word. Node counts cancelled tests apart from others that
+/// failed.
+pub(crate) fn total(comment: &str) -> Option<(&str, u64)> {
     let (word, count) = comment.trim().split_once(' ')?;
-    matches!(word, "fail" | "cancelled").then(|| count.trim().parse().ok())?
+    Some((word, count.trim().parse().ok()?))
 }
 
 /// Whether a comment about the whole run says that it failed: Node's errors after the end of a test, and coverage below a
 /// threshold.
-pub(super) fn is_failure_of_run(comment: &str) -> bool {
+pub(crate) fn is_failure_of_run(comment: &str) -> bool {
     comment.starts_with("Error: ") || comment.contains("would have caused the test to fail")
 }
 

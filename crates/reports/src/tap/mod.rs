@@ -3,7 +3,7 @@
 mod diagnostics;
 mod line;
 
-pub(crate) use self::line::counts_failures;
+pub(crate) use self::line::{is_failure_of_run, total};
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use assay_domain::{
 
 use self::{
     diagnostics::Diagnostics,
-    line::{Line, Outcome, TapResult, failures_in_summary, is_failure_of_run, is_result, is_summary, plan},
+    line::{Line, Outcome, TapResult, is_result, is_summary, plan},
 };
 use crate::{
     collect::{Collector, named},
@@ -164,8 +164,10 @@ impl TapReader {
             Line::Subtest => self.latest_depth = None,
             Line::Comment(comment) if is_summary(comment) => {
                 self.latest_depth = None;
-                if depth == 0 {
-                    self.counted_failures += failures_in_summary(comment).unwrap_or(0);
+                if depth == 0
+                    && let Some(("fail" | "cancelled", tests)) = total(comment)
+                {
+                    self.counted_failures += tests;
                 }
             }
             Line::Comment(comment) if depth == 0 && self.has_ended && is_failure_of_run(comment) => {
