@@ -282,7 +282,11 @@ fn send_written(
 ) -> anyhow::Result<Upload> {
     use std::io::Write as _;
     let global = sender.global;
-    let mut files = before.read_written(global.progress(), args.flags.report.format.0)?;
+    let (progress, format) = (global.progress(), args.flags.report.format.0);
+    let mut files = match status {
+        0 => before.read_written(progress, format)?,
+        _ => before.read_written_of_failed(progress, format)?,
+    };
     files.extend(before.missing());
     let answer = sender.send_or_spool(&files, args.gate, Some(status))?;
     if !global.json {

@@ -85,6 +85,10 @@ impl<'a> Before<'a> {
         progress: &dyn Progress,
         format: Option<Format>,
     ) -> anyhow::Result<Vec<SourceFile>> {
+        self.read_new(progress, format).context("nothing was stored")
+    }
+
+    fn read_new(&self, progress: &dyn Progress, format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
         if self.named.is_empty() {
             return self.read_usual(progress, format);
         }
@@ -95,9 +99,9 @@ impl<'a> Before<'a> {
             let patterns: Vec<_> = self.named.iter().map(|path| shown_path(path)).collect();
             let patterns = patterns.join(", ");
             match old.len() {
-                0 => bail!("nothing was stored: the command wrote no report: no file matches {patterns}"),
+                0 => bail!("the command wrote no report: no file matches {patterns}"),
                 count => bail!(
-                    "nothing was stored: the command wrote no report: of {patterns} there {} from before the start",
+                    "the command wrote no report: of {patterns} there {} from before the start",
                     match count {
                         1 => "is only one file".to_owned(),
                         count => format!("are only {count} files"),
@@ -105,7 +109,7 @@ impl<'a> Before<'a> {
                 ),
             }
         }
-        files::read_candidates(progress, &new, self.named, format).context("nothing was stored")
+        files::read_candidates(progress, &new, self.named, format)
     }
 
     /// The reports that the user named by their paths and that were not written, as empty files. Reading takes each for the
@@ -115,11 +119,25 @@ impl<'a> Before<'a> {
             let is_pattern = path.to_string_lossy().contains(['*', '?', '[']);
             !is_pattern && !path.is_dir() && !self.is_written(path)
         };
-        self.named.iter().filter(is_missing).map(|path| SourceFile {
-            name: shown_path(path),
-            bytes: Vec::new(),
-            modified: None,
-        })
+        self.named.iter().filter(is_missing).map(|path| not_written(path))
+    }
+
+    /// As [`Self::read_written`], of a command that failed: if it wrote nothing, an empty report, so that its failure is
+    /// stored.
+    pub fn read_written_of_failed(
+        &self,
+        progress: &dyn Progress,
+        format: Option<Format>,
+    ) -> anyhow::Result<Vec<SourceFile>> {
+        match self.read_new(progress, format) {
+            Err(error) if self.written()?.is_empty() => {
+                progress.note(&error.to_string());
+                let names_file = self.missing().next().is_some();
+                let report = (!names_file).then(|| not_written(Path::new("report")));
+                Ok(report.into_iter().collect())
+            }
+            read => read.context("nothing was stored"),
+        }
     }
 
     /// The files that were written since, among the named reports or in all usual places.
@@ -162,7 +180,7 @@ impl<'a> Before<'a> {
             }
         }
         bail!(
-            "nothing was stored: the command wrote no report in a usual place, such as junit.xml, results.json, test-results or \
+            "the command wrote no report in a usual place, such as junit.xml, results.json, test-results or \
              target/surefire-reports; name it with --report"
         )
     }
@@ -176,6 +194,15 @@ impl<'a> Before<'a> {
 
     fn is_written(&self, path: &Path) -> bool {
         state(path).is_some_and(|now| self.states.get(path) != Some(&now))
+    }
+}
+
+/// A report that was not written, as an empty file.
+fn not_written(path: &Path) -> SourceFile {
+    SourceFile {
+        name: shown_path(path),
+        bytes: Vec::new(),
+        modified: None,
     }
 }
 
