@@ -10,6 +10,7 @@ use crate::{
     id::RunId,
     owners::OwnersFile,
     part::JobAttempt,
+    release_branch::{BranchPattern, release_branch_of},
     renames::RenamesFile,
     revision::{checked_out_merge, is_same_revision, tested_or_commit},
     run::{CiProvider, Counts, Outcome, RunState},
@@ -89,6 +90,24 @@ impl RunContext {
         tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
     }
 
+    /// The same without a branch from which releases are made, if the run is of the merge of a pull request from there: the
+    /// merge has the code of another branch, too. The branch is then `pull/118`.
+    #[must_use]
+    pub fn of_pull_request(self, stable_branch: &str, release_branches: &[BranchPattern]) -> Self {
+        let own = self.branch.as_deref();
+        let is_line = own == Some(stable_branch) || release_branch_of(release_branches, own, None).is_some();
+        match self
+            .pull_request_number
+            .filter(|_| is_line && self.merge().is_some())
+        {
+            None => self,
+            Some(number) => Self {
+                branch: Some(format!("pull/{number}")),
+                ..self
+            },
+        }
+    }
+
     /// The merge of the tested revision that was checked out, if it was one.
     pub fn merge(&self) -> Option<&str> {
         checked_out_merge(self.tested_revision.as_deref(), self.commit_sha.as_deref())
@@ -133,6 +152,11 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Whether a job named itself.
+    pub const fn is_known(&self) -> bool {
+        self.job.is_some() || self.id.is_some() || self.runner.is_some()
+    }
+
     /// Whether this is a later attempt of the same job, which CI repeated. Two instances in one workflow run are legs of a
     /// matrix, although their ids grow.
     pub fn is_later_job_than(&self, other: &Self) -> bool {
@@ -213,8 +237,7 @@ pub struct CheckoutFiles {
 impl Recording {
     /// Whether it is all that a CI service has of a run, without the jobs that sent reports.
     pub fn is_of_unknown_jobs(&self) -> bool {
-        let Sender { job, id, runner, .. } = &self.sender;
-        self.is_backfilled && job.is_none() && id.is_none() && runner.is_none()
+        self.is_backfilled && !self.sender.is_known()
     }
 
     /// The reason why the report may lack results; none if it is complete.

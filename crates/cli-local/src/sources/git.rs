@@ -87,6 +87,42 @@ pub fn merge_base(
     })
 }
 
+/// The checked-out commit, if the job checked out other code than that of which CI's variables speak. A commit that the job
+/// made from that code is none.
+///
+/// None without git, and in a checkout of another repository than that of the CI run's page.
+pub fn other_commit(
+    folder: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+    ci: &RunContext,
+) -> Option<String> {
+    // After another workflow, the context is that one's, and the checkout is often that of the default branch.
+    let checked_out = ["GITHUB_SHA", "CI_COMMIT_SHA"]
+        .iter()
+        .find_map(|name| variable(name));
+    let named = [&ci.commit_sha, &ci.tested_revision, &checked_out];
+    let named: Vec<&String> = named.into_iter().flatten().collect();
+    let shown = |arguments: &[&str]| Some(git(folder, arguments).ok()?.trim().to_owned());
+    let head = shown(&["rev-parse", "HEAD"])?;
+    if named.is_empty() || named.iter().any(|commit| is_same_revision(commit, &head)) {
+        return None;
+    }
+    if let Some(origin) = shown(&["remote", "get-url", "origin"]) {
+        let mut parts = origin.trim_end_matches(".git").rsplit(['/', ':']);
+        let (name, owner) = (parts.next()?, parts.next()?);
+        let repository = format!("/{owner}/{name}/").to_lowercase();
+        ci.run_url
+            .as_ref()
+            .filter(|page| page.to_lowercase().contains(&repository))?;
+    }
+    let is_of_other_branch =
+        shown(&["symbolic-ref", "--short", "HEAD"]).is_some_and(|own| ci.branch != Some(own));
+    let published = shown(&["for-each-ref", "--count=1", "--contains", &head, "refs/remotes"])?;
+    let began_at = |commit: &&String| git(folder, &["merge-base", "--is-ancestor", commit, &head]).is_ok();
+    let is_of_job = !is_of_other_branch && published.is_empty() && named.iter().any(began_at);
+    (!is_of_job).then_some(head)
+}
+
 /// The files that differ from the commit at which the checked-out branch began, relative to the checkout. The target is
 /// that of CI's variables, else the default branch of `origin`.
 pub fn changed_files(
@@ -119,6 +155,50 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_job_that_checked_out_other_code_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (origin, clone) = (folder.path().join("shop/web"), folder.path().join("clone"));
+        fs::create_dir_all(&origin).unwrap();
+        let commit = |folder: &Path, message: &str| {
+            run(folder, &["commit", "--quiet", "--allow-empty", "-m", message]);
+            git(folder, &["rev-parse", "HEAD"]).unwrap().trim().to_owned()
+        };
+        run(&origin, &["init", "--quiet", "--initial-branch=main"]);
+        let main = commit(&origin, "one");
+        run(&origin, &["switch", "--quiet", "-c", "release/1.2"]);
+        let release = commit(&origin, "two");
+        let [from, to] = [&origin, &clone].map(|path| path.display().to_string());
+        run(folder.path(), &["clone", "--quiet", "--branch=main", &from, &to]);
+        let other = |page: &str, sha: Option<&str>, context_commit: &str| {
+            let ci = RunContext {
+                branch: Some("main".to_owned()),
+                commit_sha: Some(context_commit.to_owned()),
+                run_url: Some(page.to_owned()),
+                ..RunContext::default()
+            };
+            let variable = |name: &str| sha.filter(|_| name == "GITHUB_SHA").map(str::to_owned);
+            other_commit(&clone, &variable, &ci)
+        };
+        const PAGE: &str = "https://ci.test/Shop/web/actions/runs/7";
+        assert_eq!(other(PAGE, Some(&main), &main), None);
+        // After another workflow, on the default branch.
+        assert_eq!(other(PAGE, Some(&main), "c0ffee00"), None);
+        let made = commit(&clone, "the job sets a version");
+        assert_eq!(other(PAGE, Some(&main), &main), None);
+        assert_eq!(other(PAGE, None, "c0ffee00"), Some(made));
+        run(&clone, &["switch", "--quiet", "release/1.2"]);
+        assert_eq!(other(PAGE, Some(&main), &main), Some(release));
+        assert_eq!(
+            other("https://ci.test/shop/tests/actions/runs/7", Some(&main), &main),
+            None
+        );
+        assert_eq!(
+            other_commit(folder.path(), &|_| None, &RunContext::default()),
+            None
+        );
+    }
 
     fn run(folder: &Path, arguments: &[&str]) {
         let user = ["-c", "user.name=a", "-c", "user.email=a@example.org"];

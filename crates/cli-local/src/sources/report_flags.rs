@@ -1,6 +1,6 @@
 //! The flags that describe a report and its run, for every command that stores reports.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assay_domain::{
     recording::{RunContext, ShardIndex},
@@ -11,7 +11,7 @@ use assay_ingest::{ArtifactsUrl, Flags, ci::CiContext};
 use assay_reports::Format;
 use clap::{Args, builder::TypedValueParser as _};
 
-use crate::sources::{Variables, ci, values};
+use crate::sources::{Variables, ci, git, values};
 
 /// Headings of the help.
 const RUN: &str = "The run (from CI's variables unless given)";
@@ -43,12 +43,26 @@ pub struct ReportFlags {
 }
 
 impl ReportFlags {
-    /// The context from CI's variables, and the start of the job.
+    /// The context from CI's variables, and the start of the job. If the job checked out other code, only the commit of the
+    /// code is known.
     pub fn ci(&self, variables: Variables<'_>) -> (CiContext, Option<Timestamp>) {
-        match self.no_ci {
-            true => (CiContext::default(), None),
-            false => (ci::context(variables), ci::job_started_at(variables)),
+        if self.no_ci {
+            return (CiContext::default(), None);
         }
+        let mut of_run = ci::context(variables);
+        let folder = of_run.workspace_root.as_deref().map(Path::new);
+        let folder = self.root.as_deref().or(folder).unwrap_or(Path::new("."));
+        if self.run.commit.is_none()
+            && self.run.branch.is_none()
+            && let Some(commit) = git::other_commit(folder, variables, &of_run.context)
+        {
+            log::warn!(
+                "the checkout is at {commit}, which CI's variables do not name: the results are of that commit, and \
+                 of no branch; --branch names it"
+            );
+            of_run = of_run.of_other_commit(commit);
+        }
+        (of_run, ci::job_started_at(variables))
     }
 }
 

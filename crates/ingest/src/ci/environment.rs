@@ -44,6 +44,31 @@ pub struct CiContext {
     pub sources: Vec<(&'static str, &'static str)>,
 }
 
+impl CiContext {
+    /// The context of a job that checked out another commit than the one of which the variables speak.
+    #[must_use]
+    pub fn of_other_commit(mut self, commit: String) -> Self {
+        self.sources.retain(|(value, _)| *value != "commit");
+        let RunContext {
+            ci_provider,
+            suite,
+            run_url,
+            ..
+        } = self.context;
+        Self {
+            run_key: self.run_key.map(|key| format!("{key} {commit}")),
+            context: RunContext {
+                commit_sha: Some(commit),
+                ci_provider,
+                suite,
+                run_url,
+                ..RunContext::default()
+            },
+            ..self
+        }
+    }
+}
+
 /// Reads the variables of one environment into a context.
 pub(super) struct EnvironmentReader<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,

@@ -253,10 +253,9 @@ impl Import<'_> {
             let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything(), None));
             return Ok(Ok((imported, judgement)));
         }
-        self.check_rules(
-            target.run.as_ref(),
-            (&stable_branch, &branch_patterns(&release_branches)?),
-        )?;
+        let release_branches = branch_patterns(&release_branches)?;
+        let lines = (&*stable_branch, &*release_branches);
+        self.check_rules(target.run.as_ref(), lines)?;
         target.check(self.recording)?;
         if let Err(missing) = self.hold_partitions(connection, &target)? {
             return Ok(Err(missing));
@@ -272,7 +271,8 @@ impl Import<'_> {
         if let Some((number, started_at)) = damaged {
             rows::delete(connection, self.project, number, started_at)?;
         }
-        let (mut imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
+        let (mut imported, import_changes) =
+            self.store(connection, target, &interned, lines, &mut numbers)?;
         let renames_changed = checkout::store(
             connection,
             self.project,
@@ -360,6 +360,7 @@ impl Import<'_> {
         connection: &mut PgConnection,
         target: Target<'_>,
         interned: &RecordingOrdinals,
+        lines: (&str, &[BranchPattern]),
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
         let reported = interned.tests.iter().copied().collect();
@@ -377,7 +378,7 @@ impl Import<'_> {
             Some(former) => (former.id, former.number),
             None => (self.new_id, numbers.next_run()),
         };
-        let context = run::context(former, self.recording)?;
+        let context = run::context(former, self.recording, lines)?;
         let counts = added.contents.counts();
         let run = NewRun::of(self, key, named, &context, &added.parts, counts)?;
         self.store_run(connection, former, &run)?;

@@ -42,13 +42,14 @@ pub(crate) fn recognise(
     now: Timestamp,
 ) -> Read<RecognisedReport> {
     let target = Target::find(connection, of.id.0, recording, rules, now)?;
-    let context = run::context(target.run.as_ref(), recording)?;
-    let (newest, patterns): (i32, Vec<String>) = project::table
+    let (newest, stable_branch, patterns): (i32, String, Vec<String>) = project::table
         .find(of.id.0)
-        .select((project::runs, project::release_branches))
+        .select((project::runs, project::stable_branch, project::release_branches))
         .first(connection)?;
+    let patterns = branch_patterns(&patterns)?;
+    let context = run::context(target.run.as_ref(), recording, (&stable_branch, &patterns))?;
     let release_branch = release_branch_of(
-        &branch_patterns(&patterns)?,
+        &patterns,
         context.branch.as_deref(),
         context.base_branch.as_deref(),
     )

@@ -6,6 +6,7 @@ use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
     part::PartRole,
     recording::{Recording, RunContext, Sender},
+    release_branch::BranchPattern,
     run::{Counts, Outcome, RunState},
     store::StoreError,
     timestamp::Timestamp,
@@ -188,8 +189,10 @@ impl Context {
 pub(super) fn context(
     stored_run: Option<&KnownRun>,
     recording: &Recording,
+    (stable_branch, release_branches): (&str, &[BranchPattern]),
 ) -> Result<RunContext, StoreError> {
     let reported = recording.context.clone();
+    let reported = reported.of_pull_request(stable_branch, release_branches);
     let Some(stored_run) = stored_run else {
         return Ok(reported);
     };

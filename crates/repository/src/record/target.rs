@@ -131,12 +131,16 @@ impl<'a> Target<'a> {
         Ok(Some((left.len(), error)))
     }
 
-    /// The part with the same content from the same sender. If the sender is unknown, any part of its attempt may be of it.
+    /// The part with the same content from the same sender. If a CI service does not know the sender, the part that a job sent
+    /// itself in the attempt.
     pub(super) fn same_part(&self, recording: &Recording) -> Result<Option<&StoredPart>, StoreError> {
         if recording.is_of_unknown_jobs() && self.may_have_revision_of(recording)? {
             let attempt = bigint(recording.sender.attempt.of_job);
-            let is_same = |part: &&StoredPart| attempt == 0 || part.job_attempt == attempt;
-            return Ok(self.parts.iter().find(is_same));
+            for part in &self.parts {
+                if part.sender()?.is_known() && (attempt == 0 || part.job_attempt == attempt) {
+                    return Ok(Some(part));
+                }
+            }
         }
         for part in of_slot(&self.parts, recording) {
             if part.content == recording.content && part.sender()?.is_same_instance(&recording.sender) {

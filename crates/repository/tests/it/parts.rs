@@ -290,6 +290,9 @@ fn what_a_ci_service_still_has_of_a_run_changes_nothing_that_its_jobs_sent() {
     // A build without any is stored, once.
     let effects = [(); 2].map(|()| world.import(&backfilled("api-3", 3)).effect);
     assert_eq!(effects, [Effect::Added, Effect::Unchanged]);
+    // Its other reports are, too: only what jobs sent themselves takes precedence.
+    let rest = world.import(&backfilled("api-3", 3).content(8));
+    assert_eq!((rest.effect, rest.run_number), (Effect::Added, 3));
     // A job that the service names may have sent nothing. Its run has the values of the one that did.
     let mut other_job = backfilled("api-1", 1).attempt_of("e2e", 1);
     other_job.context.pull_request_title = Some("Carts".to_owned());
