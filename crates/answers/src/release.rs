@@ -166,7 +166,8 @@ pub fn release(
 }
 
 /// Which newest runs of a branch say too little. They ran fewer than half as many tests as another run of the branch or the
-/// newest one of the stable branch; or they lack a test that failed when it last ran, and that the stable branch still has.
+/// newest one of the stable branch; or they lack or skipped a test that failed when it last ran, and that the stable branch
+/// still runs.
 fn partial_runs(history: &History, branch: &str) -> Vec<String> {
     let runs_of = |branch: &str| -> BTreeMap<Arc<str>, Vec<&RunObservations>> {
         let runs = history.runs_of(branch).into_iter();
@@ -198,18 +199,17 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
             }
             unresolved.insert_all(&run.failed_tests());
         }
-        let has = |run: &RunObservations, test| run.present.contains(test);
-        let lacking = unresolved.iter().filter(|test| !has(newest, *test));
-        match lacking
-            .filter(|test| on_stable.is_some_and(|run| has(run, *test)))
+        let not_run = unresolved.iter().filter(|test| !newest.ran(*test));
+        match not_run
+            .filter(|test| on_stable.is_some_and(|run| run.ran(*test)))
             .count()
         {
             0 => {}
             1 => sentences.push(format!(
-                "run {number}{of_suite} lacks 1 test that failed when it last ran"
+                "run {number}{of_suite} did not run 1 test that failed when it last ran"
             )),
             tests => sentences.push(format!(
-                "run {number}{of_suite} lacks {tests} tests that failed when they last ran"
+                "run {number}{of_suite} did not run {tests} tests that failed when they last ran"
             )),
         }
     }

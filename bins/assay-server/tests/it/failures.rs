@@ -214,6 +214,6 @@ fn a_test_without_history_is_no_flake() {
     let explanation = text(&failure_of(&body, "adds")["explanation"]);
     assert_eq!(
         explanation,
-        "Never ran on main before and failed on this revision; this error was never seen before"
+        "Did not run on main in the 14 days before and failed on this revision; this error was not seen in the 14 days before"
     );
 }

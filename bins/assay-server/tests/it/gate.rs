@@ -105,7 +105,10 @@ fn the_gate_says_whether_a_release_may_be_cut() {
     send("d3", &[("odd", None), ("old", WRONG)]);
     let (unknown, text) = ask("release/2.0");
     assert_eq!(unknown, Some(3), "{text}");
-    assert_contains(&text, "unknown: run 23 lacks 1 test that failed when it last ran");
+    assert_contains(
+        &text,
+        "unknown: run 23 did not run 1 test that failed when it last ran",
+    );
     send("d4", &[("old", WRONG)]);
     let (unknown, text) = ask("release/2.0");
     assert_eq!(unknown, Some(3), "{text}");

@@ -5,6 +5,7 @@ mod elsewhere;
 use assay_domain::{
     cause::{Cause, Knowledge},
     observation::{History, RunFacts, RunObservations},
+    verdict::ENGINE_WINDOW_DAYS,
 };
 use assay_flakiness::{CauseFacts, FailureCause};
 
@@ -119,7 +120,7 @@ impl CauseSentences<'_> {
         let stable_runs = match (facts.stable_runs, facts.stable_failed) {
             (0, _) => match self.elsewhere.in_words() {
                 Some(elsewhere) => elsewhere,
-                None => format!("Never ran{stable} before"),
+                None => format!("Did not run{stable} in the {ENGINE_WINDOW_DAYS} days before"),
             },
             (1, 0) => format!("Passed in the only run{stable}{before}"),
             (all, 0) => format!("Passed in all {all} runs{stable}{before}"),
@@ -135,9 +136,11 @@ impl CauseSentences<'_> {
         };
         let same = facts.same_error;
         let error = match self.knowledge {
-            _ if !facts.recognisable || same.here > 0 || same.other_tests > 0 => "",
-            Knowledge::AtTheTime => "; this error was never seen before",
-            Knowledge::Hindsight => "; this error was seen nowhere else",
+            _ if !facts.recognisable || same.here > 0 || same.other_tests > 0 => String::new(),
+            Knowledge::AtTheTime => {
+                format!("; this error was not seen in the {ENGINE_WINDOW_DAYS} days before")
+            }
+            Knowledge::Hindsight => "; this error was seen nowhere else".to_owned(),
         };
         let passed = match self.run(facts.passed_on_revision) {
             Some(run) => format!(", which passed in run {}", run.number),

@@ -150,8 +150,12 @@ fn is_whole(runs: &[&Run], stable: &[&Run]) -> bool {
         .last()
         .map(|run| oracle::tests_of(&[run]))
         .unwrap_or_default();
-    let lacks = |(name, file): &Test| oracle::find(newest, name, file.as_deref()).is_none();
-    ran(newest) * 2 >= usual && !of_stable.iter().any(|test| lacks(test) && failed_last(test))
+    let ran_in = |run: &Run, (name, file): &Test| {
+        let found = oracle::find(run, name, file.as_deref());
+        found.is_some_and(|test| !test.skipped())
+    };
+    let not_run = |test: &&Test| stable.last().is_some_and(|run| ran_in(run, test)) && !ran_in(newest, test);
+    ran(newest) * 2 >= usual && !of_stable.iter().filter(not_run).any(failed_last)
 }
 
 fn suites<'a>(window: &[&'a Run], is_on: impl Fn(&&&'a Run) -> bool) -> Suites<'a> {

@@ -253,7 +253,10 @@ fn a_breakage_that_lands_again_is_named_with_the_runs_of_the_first_time() {
         format!("{failed}; main began to fail with this error in run 21, and passed again in run 24")
     );
     // A control: another error.
-    assert_eq!(of_error(2), format!("{failed}; this error was never seen before"));
+    assert_eq!(
+        of_error(2),
+        format!("{failed}; this error was not seen in the 14 days before")
+    );
 }
 
 #[test]
