@@ -255,7 +255,7 @@ pub struct CommitRun {
     pub trusted: bool,
     /// The earliest start of its shards.
     pub started_at: Timestamp,
-    /// From start to end.
+    /// The time in which a part of the run ran.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub duration_ms: Option<i64>,
     /// The counts of its tests.

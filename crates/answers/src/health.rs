@@ -151,7 +151,7 @@ pub struct SuiteWeek {
     pub runs: u64,
     /// The median of their numbers of tests; null without a run.
     pub tests: Option<u64>,
-    /// The median of their milliseconds from start to end; null if no report has them.
+    /// The median of their milliseconds in which a part ran; null if no report has them.
     pub p50_ms: Option<u64>,
     /// The smallest of these durations that 95 % of them do not exceed.
     pub p95_ms: Option<u64>,

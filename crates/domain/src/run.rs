@@ -171,7 +171,7 @@ pub struct RunRow {
     pub started_at: Timestamp,
     /// The latest end of its shards.
     pub finished_at: Option<Timestamp>,
-    /// From start to end.
+    /// The time in which one of its parts ran.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub duration_ms: Option<i64>,
     /// The counts of its tests.
@@ -458,7 +458,7 @@ pub struct Run {
     pub started_at: Timestamp,
     /// The latest end of its shards.
     pub finished_at: Option<Timestamp>,
-    /// From start to end.
+    /// The time in which one of its parts ran.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub duration_ms: Option<i64>,
     /// None for a run that was not sharded.

@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use assay_cli_local::sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
 use assay_cli_terminal::{changes, message, output, progress};
 use assay_domain::{
+    attempt::ErrorDetail,
     recording::{Effect, ImportReceipt},
     rules::RecordingRules,
     run::Outcome,
@@ -151,7 +152,7 @@ fn print_waiting(bar: &ProgressBar, project: &str, waiting_for: WaitingFor, wait
 fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
     ensure!(
         unread.is_empty() || lenient,
-        "{} could not be read, so only the others were used; with --lenient this is a success",
+        "{} could not be read, so the run fails; with --lenient they are left out",
         output::count(unread.len(), "file")
     );
     Ok(())
@@ -220,6 +221,14 @@ fn prepare(
         PartialReport { report, unread } = assay_reports::read_readable(&sources, &options)?;
     }
     drop(sources);
+    let reasons: Vec<String> = unread.iter().map(ToString::to_string).collect();
+    if !args.lenient {
+        // Their tests are unknown, so the run does not pass.
+        report.errors.extend(reasons.iter().map(|reason| ErrorDetail {
+            message: Some(reason.clone()),
+            ..ErrorDetail::default()
+        }));
+    }
     let flags = Flags::from(run);
     let arrival = Arrival {
         files,
@@ -229,7 +238,7 @@ fn prepare(
         job_started_at,
     };
     let prepared = assay_ingest::prepare(arrival, now)?;
-    Ok((prepared, unread.iter().map(ToString::to_string).collect()))
+    Ok((prepared, reasons))
 }
 
 /// The import as text.

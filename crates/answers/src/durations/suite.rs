@@ -23,8 +23,8 @@ pub struct SuiteDurations {
     pub tests_ms: u64,
     /// The mean of all failed attempts in the newest five runs, in milliseconds a run.
     pub failed_attempts_ms: u64,
-    /// The median time from the start to the end of the newest five runs in milliseconds; null if no report has it.
-    /// Machines and workers that run at the same time make it shorter than the tests. Waiting makes it longer.
+    /// The median time in which a part of the run ran, of the newest five runs in milliseconds; null if no report has it.
+    /// Machines and workers that run at the same time make it shorter than the tests, and waiting within a part longer.
     pub run_ms: Option<u64>,
     /// What changed since the oldest five runs; null for fewer than ten runs.
     pub change: Option<SuiteChange>,

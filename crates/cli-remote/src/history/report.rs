@@ -1,6 +1,6 @@
 //! Reads the reports of an old run.
 
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{recording::ShardIndex, timestamp::Timestamp};
 use assay_ingest::{Arrival, Files, Flags, PreparedReport};
 use assay_reports::{Clocks, Options, PartialReport, ReadError, SourceFile};
 
@@ -55,10 +55,13 @@ pub fn read(
         (None, None) => past.modified_at,
         (Some(_) | None, job) => job,
     };
-    let flags = Flags {
+    let mut flags = Flags {
         started_at,
         ..past.flags.clone()
     };
+    if let (Some(suite), Some(shard)) = (&mut flags.context.suite, report.shard) {
+        *suite = without_shard(suite, shard);
+    }
     let arrival = Arrival {
         files: Files::of(&files),
         report,
@@ -76,10 +79,59 @@ pub fn read(
     }))
 }
 
+/// The name of a job without its shard, because the shards of a suite are one run: `e2e` of `e2e-2` and `e2e (2, 3)`.
+fn without_shard(job: &str, shard: ShardIndex) -> String {
+    let ShardIndex { index, total } = shard;
+    let place = [
+        Some(index.to_string()),
+        total.map(|total| format!("{index}/{total}")),
+    ];
+    let is_place = |word: &str| place.iter().flatten().any(|place| place == word);
+    if let Some((name, legs)) = job.strip_suffix(')').and_then(|job| job.split_once(" (")) {
+        let is_total = |leg: &str| total.is_some_and(|total| total.to_string() == leg);
+        let rest: Vec<&str> = legs
+            .split(", ")
+            .filter(|leg| !is_place(leg) && !is_total(leg))
+            .collect();
+        return match rest.is_empty() {
+            true => name.to_owned(),
+            false => format!("{name} ({})", rest.join(", ")),
+        };
+    }
+    let named = job
+        .rsplit_once(['-', '_', ' '])
+        .filter(|(_, number)| is_place(number));
+    named.map_or(job, |(name, _)| name).to_owned()
+}
+
 /// Whether a file names a path below a folder. JSON writes a backslash twice.
 fn names_root(files: &[SourceFile], root: &str) -> bool {
     [root.to_owned(), root.replace('\\', "\\\\")].iter().any(|form| {
         let finder = memchr::memmem::Finder::new(form);
         files.iter().any(|file| finder.find(&file.bytes).is_some())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shards_of_a_job_are_one_suite() {
+        let shard = ShardIndex {
+            index: 2,
+            total: Some(3),
+        };
+        for (job, expected) in [
+            ("e2e (2)", "e2e"),
+            ("e2e (2, 3)", "e2e"),
+            ("e2e (ubuntu, 2/3)", "e2e (ubuntu)"),
+            ("e2e-2", "e2e"),
+            ("e2e_1", "e2e_1"),
+            ("e2e (node-22)", "e2e (node-22)"),
+            ("web2", "web2"),
+        ] {
+            assert_eq!(without_shard(job, shard), expected, "{job}");
+        }
+    }
 }

@@ -330,7 +330,7 @@ pub trait Snapshot {
         runs: &[(i32, Timestamp)],
     ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError>;
 
-    /// The milliseconds from the start to the end of each of these runs (number and start), in the same order; none if no
+    /// The milliseconds in which a part of each of these runs (number and start) ran, in the same order; none if no
     /// report has them.
     fn run_durations(&mut self, runs: &[(i32, Timestamp)]) -> Result<Vec<Option<u64>>, StoreError>;
 

@@ -138,7 +138,7 @@ pub(crate) fn of_runs(
     }
 }
 
-/// The time from the start to the end of each of these runs, in their order.
+/// The time in which a part of each of these runs ran, in their order.
 pub(crate) fn whole_runs(
     connection: &mut PgConnection,
     project: &Project,
