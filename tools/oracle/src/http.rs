@@ -30,11 +30,6 @@ impl Client {
         }
     }
 
-    /// The server.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Gets a path below `/api/v1`.
     pub fn get(&self, path: &str) -> Response {
         self.ask("GET", path, &[])
@@ -50,7 +45,7 @@ impl Client {
 }
 
 /// Sends a request for a path below `/api/v1` with any bytes; none if the server closes without an answer.
-pub fn ask(address: SocketAddr, method: &str, path: &[u8], head: &[(&str, &[u8])]) -> Option<Response> {
+fn ask(address: SocketAddr, method: &str, path: &[u8], head: &[(&str, &[u8])]) -> Option<Response> {
     let request = wire::request(method, &[b"/api/v1", path].concat(), head);
     let mut stream = wire::connect(address);
     // A server may refuse an over-long head before it has read all of it.

@@ -26,7 +26,6 @@
 )]
 
 pub mod analyze;
-pub mod badinput;
 pub mod checks;
 pub mod clock;
 pub mod comparison;

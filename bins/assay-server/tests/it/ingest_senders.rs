@@ -99,8 +99,8 @@ impl Receiver {
     }
 }
 
-/// `ASSAY_ALL_REPORTS=1` selects every report file instead of one in eleven, `ASSAY_ALL_REPORTS=FOLDER` those of a
-/// folder.
+/// `ASSAY_ALL_REPORTS=1` selects every file of the suites and their reports instead of one in eleven,
+/// `ASSAY_ALL_REPORTS=FOLDER` those of a folder.
 #[test]
 fn reports_are_read_equally_from_every_sender() {
     let ingest = IngestServer::new();
@@ -109,7 +109,7 @@ fn reports_are_read_equally_from_every_sender() {
     let step = if all.is_some() { 1 } else { 11 };
     let root = match all.map(std::path::PathBuf::from) {
         Some(folder) if folder.is_dir() => folder,
-        Some(_) | None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata"),
+        Some(_) | None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/reports"),
     };
     let files: Vec<_> = files_below(&root).into_iter().step_by(step).collect();
     let (mut stored, mut refused) = (0, 0);

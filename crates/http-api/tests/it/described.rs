@@ -137,6 +137,33 @@ async fn every_error_conforms_to_the_description() {
     }
 }
 
+/// The project is empty, so that the first id below it is not found in any case.
+#[actix_web::test]
+async fn a_hostile_segment_of_a_path_is_not_found() {
+    let api = Api::new();
+    let parts: Value = serde_json::from_str(include_str!("../../../../testdata/requests.json")).unwrap();
+    let long = Value::String("a".repeat(3_000));
+    for value in parts["segments"].as_array().unwrap().iter().chain([&long]) {
+        for route in ROUTES {
+            let names = route.path.split('/').filter(|segment| segment.starts_with('{'));
+            let below = names.clone().nth(1);
+            for name in names {
+                let path = api.fill(&route.path.replace(name, value.as_str().unwrap()));
+                let missing = below.filter(|_| name != "{projectId}").unwrap_or(name);
+                let code = match missing {
+                    "{projectId}" => "project_not_found",
+                    "{runId}" => "run_not_found",
+                    "{commitSha}" => "commit_not_found",
+                    "{testName}" => "test_not_found",
+                    "{branchName}" => "branch_not_found",
+                    _ => "error_not_found",
+                };
+                api.get(&path).await.fails(404, code, &path);
+            }
+        }
+    }
+}
+
 /// The key is checked before the plan, the plan before the route, and parameters before any look-up.
 #[actix_web::test]
 async fn refusals_have_an_order() {

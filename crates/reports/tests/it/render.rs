@@ -28,6 +28,9 @@ pub(crate) fn render(report: &Report) -> String {
     if report.context != Default::default() {
         writeln!(out, "{:#?}", report.context).unwrap();
     }
+    if report.is_cached {
+        writeln!(out, "from a cache").unwrap();
+    }
     for warning in &report.warnings {
         writeln!(out, "warning: {warning}").unwrap();
     }
@@ -75,7 +78,10 @@ fn attempt_lines(out: &mut String, attempt: &Attempt) {
         writeln!(out, "    {kind} {} in {place}", file.name.escape_debug()).unwrap();
     }
     if let Some(console) = &output.console {
-        writeln!(out, "    printed {}", short(console)).unwrap();
+        writeln!(out, "    printed {}", shortened(console, 2_000)).unwrap();
+    }
+    if let Some(limit) = output.timeout_ms {
+        writeln!(out, "    may take {limit} ms").unwrap();
     }
 }
 
@@ -97,8 +103,12 @@ fn attempt_line(attempt: &Attempt) -> String {
 }
 
 fn short(text: &str) -> String {
+    shortened(text, 240)
+}
+
+fn shortened(text: &str, characters: usize) -> String {
     let text = text.escape_debug().to_string();
-    match text.char_indices().nth(240) {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::db::{
     column::{At, storable},
-    schema::project,
+    schema::{project, project_owners},
 };
 
 /// Whether a report is one of the stable branch, and may change what concerns the whole project.
@@ -61,15 +61,17 @@ fn store_owners(connection: &mut PgConnection, of: Uuid, file: &OwnersFile, at: 
     let OwnersFile { path, text, files } = file;
     let stored = |text: &str| (!path.is_empty()).then(|| storable(text));
     diesel::update(
-        project::table
-            .filter(project::id.eq(of))
-            .filter(project::owners_at.is_null().or(project::owners_at.le(at))),
+        project_owners::table.filter(project_owners::id.eq(of)).filter(
+            project_owners::owners_at
+                .is_null()
+                .or(project_owners::owners_at.le(at)),
+        ),
     )
     .set((
-        project::owners_path.eq(stored(path)),
-        project::owners_text.eq(stored(text)),
-        project::owners_files.eq(stored(files)),
-        project::owners_at.eq(Some(at)),
+        project_owners::owners_path.eq(stored(path)),
+        project_owners::owners_text.eq(stored(text)),
+        project_owners::owners_files.eq(stored(files)),
+        project_owners::owners_at.eq(Some(at)),
     ))
     .execute(connection)?;
     Ok(())

@@ -2,11 +2,10 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests end by panics")]
 
 use assay_oracle::{
-    GeneratedWorld, analyze, badinput,
+    GeneratedWorld, analyze,
     checks::{self, ProjectChecks},
     comparison::Comparison,
     http::Client,
-    oracle,
 };
 
 /// A project without any data of the other projects' tests and errors.
@@ -130,16 +129,5 @@ fn verdicts_and_the_flaky_list() {
                 checks::refused(comparison, &path, &empty.client.get(&path), 404, "test_not_found");
             }
         });
-    });
-}
-
-#[test]
-fn bad_input() {
-    GeneratedWorld::whole().check("bad input", |comparison, world| {
-        let organization = &world.organizations[0];
-        let mut checks = world.project_checks(organization, &organization.projects[0]);
-        let run = oracle::visible(checks.project, organization.plan, world.now)[0].clone();
-        checks::run_detail::run_detail(comparison, &mut checks, &run);
-        badinput::bad_input(comparison, &checks, &run);
     });
 }
