@@ -141,6 +141,60 @@ fn a_fix_that_did_not_hold_is_a_message_with_the_test_and_the_run() {
 }
 
 #[test]
+fn the_third_failed_run_names_a_commit_to_revert_once_in_a_breakage() {
+    let (world, receiver) = (World::new(), Receiver::new());
+    let events = "run_failed,run_recovered,revert_candidate";
+    world
+        .cli
+        .json(&["project", "set", "web", "--chat-events", events]);
+    let run = |hours: i64, failed: usize| {
+        import(
+            &world,
+            hours * 60,
+            &format!("{:08x}00", 1_000 - hours),
+            &outcomes(20, failed),
+        );
+        pass(&world, &hook(&receiver));
+        let sent: Vec<Value> = receiver.requests().iter().map(data).collect();
+        sent
+    };
+    for hours in (60..90).rev() {
+        run(hours, 0);
+    }
+    assert_eq!(run(50, 5).len(), 1);
+    assert_eq!(run(49, 5).len(), 1, "two runs may be those of a bad machine");
+    let named = run(48, 5);
+    assert_eq!(named.len(), 2, "{named:?}");
+    assert_eq!(named[1]["events"], serde_json::json!(["revert_candidate"]));
+    let sentence = "5 tests broke with one error since 000003b6; revert candidate 000003b6 (";
+    assert!(
+        named[1]["headline"].as_str().unwrap().starts_with(sentence),
+        "{}",
+        named[1]["headline"]
+    );
+    assert_eq!(run(47, 5).len(), 2, "it is named once");
+    // After a recovery the next breakage has a candidate of its own, and one of two tests has none.
+    let repaired = |hours| {
+        for hours in [hours, hours - 1] {
+            run(hours, 0);
+        }
+        world
+            .database
+            .execute("UPDATE message SET created_at = created_at - interval '2 days'");
+        run(hours - 2, 0).len()
+    };
+    let sent = repaired(40);
+    let sent = sent + 1;
+    assert_eq!(
+        [run(30, 2), run(29, 2), run(28, 2)].map(|sent| sent.len()),
+        [sent; 3]
+    );
+    let sent = repaired(25) + 1;
+    assert_eq!([run(20, 5), run(19, 5)].map(|sent| sent.len()), [sent; 2]);
+    assert_eq!(run(18, 5).len(), sent + 1);
+}
+
+#[test]
 fn an_outage_of_300_tests_sends_one_message_whose_signatures_another_implementation_verifies() {
     let (world, receiver) = (world(), Receiver::new());
     import(&world, 480, "c000000000", &outcomes(300, 0));
