@@ -87,10 +87,7 @@ pub fn plan(
                     .settled
                     .is_some_and(|settled| now.since_ms(settled.at) < DAY_MS)
         });
-        match edge.event {
-            ChatEvent::RevertCandidate => true,
-            event => event == ChatEvent::RunFailed && !was_sent,
-        }
+        edge.event == ChatEvent::RevertCandidate || edge.event == ChatEvent::RunFailed && !was_sent
     });
     let between_ms = match net.iter().all(|edge| flaky_word(edge).is_some()) {
         true => FLAKINESS_BETWEEN_MS,
