@@ -128,24 +128,26 @@ impl OtherRuns {
     /// Whose the failure is, by its most probable cause. `seldom` is the number of failed tests of the run that
     /// [seldom fail](Self::is_seldom).
     pub fn blame(self, cause: Cause, seldom: usize) -> Blame {
+        let (alone, ahead) = (self.failed_alone == Some(true), self.failed_ahead == Some(true));
+        let is_rare = self.rate < OFTEN;
         match cause {
             Cause::BrokenBefore => Blame::Base,
-            Cause::Flake if self.failed_ahead == Some(true) && self.rate < OFTEN => Blame::Ahead,
-            Cause::Flake | Cause::Environment if self.failed_alone == Some(true) && self.rate < OFTEN => {
-                Blame::PullRequest
-            }
-            Cause::Flake if seldom > 1 && self.is_seldom() => Blame::Combination,
-            Cause::Flake => Blame::Chance,
-            Cause::Environment | Cause::ThisChange | Cause::EarlierOnBranch | Cause::Unclear
-                if self.failed_ahead == Some(true) =>
+            Cause::Flake if !is_rare => Blame::Chance,
+            Cause::Flake
+            | Cause::Environment
+            | Cause::ThisChange
+            | Cause::EarlierOnBranch
+            | Cause::Unclear
+                if ahead =>
             {
                 Blame::Ahead
             }
+            Cause::Flake | Cause::Environment if alone && is_rare => Blame::PullRequest,
+            Cause::Flake if seldom > 1 => Blame::Combination,
+            Cause::Flake => Blame::Chance,
             Cause::Environment => Blame::Environment,
             Cause::Unclear => Blame::Unclear,
-            Cause::ThisChange | Cause::EarlierOnBranch if self.failed_alone == Some(true) => {
-                Blame::PullRequest
-            }
+            Cause::ThisChange | Cause::EarlierOnBranch if alone => Blame::PullRequest,
             Cause::ThisChange | Cause::EarlierOnBranch => Blame::Combination,
         }
     }

@@ -1,10 +1,6 @@
 //! Whether a release may be cut from a branch: what fails there and not on the stable branch, by the newest runs of both.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use assay_domain::{
     observation::{Bitmap, History, RunObservations},
@@ -15,8 +11,8 @@ use assay_domain::{
     release_branch::ReleaseAnswer,
     run::RunQuery,
     store::{Store, StoreError, in_snapshot},
-    test::TestName,
-    timestamp::{DAY_MS, Timestamp},
+    test::{TestName, TestOrdinal},
+    timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, Verdict, VerdictStatus},
 };
 use serde::Serialize;
@@ -115,36 +111,35 @@ pub fn release(
             }
         }
         let is_stable = branch == &*history.stable_branch;
-        let there_only = |failure: &&ReleaseFailure| is_stable || !failure.fails_on_stable;
+        let there_only = |failure: &ReleaseFailure| is_stable || !failure.fails_on_stable;
         failures.sort_by_cached_key(|failure| {
             let since = &failure.failing_since;
             let newest = Reverse((since.started_at, since.run_number));
             let name = (failure.test_name.clone(), failure.file_path.clone());
-            (!there_only(&failure), newest, name)
+            (!there_only(failure), newest, name)
         });
-        let of_there_only = failures.iter().filter(there_only);
+        let of_there_only = failures.iter().filter(|failure| there_only(failure));
         let flaky = of_there_only
             .clone()
             .filter(|failure| failure.status == VerdictStatus::Flaky);
         let (of_branch, stable) = (own.state(history), judged.stable.state(history));
-        let suites = |of: &BranchState| -> BTreeSet<String> {
-            let suites = of.suites.iter().map(|suite| suite.suite.clone());
-            suites.map(Option::unwrap_or_default).collect()
-        };
+        let is_missing = |suite: &&SuiteState| !of_branch.suites.iter().any(|own| own.suite == suite.suite);
+        let missing = stable.suites.iter().filter(is_missing);
+        let missing = missing.map(|suite| suite.suite.clone().unwrap_or_default());
         let page = Page::of(page, per_page, count(failures.len()));
         let mut state = ReleaseState {
             project: project.tag(),
             answer: ReleaseAnswer::Unknown,
             explanation: String::new(),
-            failing_there_only: count(of_there_only.clone().count()),
+            failing_there_only: count(of_there_only.count()),
             flaky_there_only: count(flaky.count()),
-            missing_suites: suites(&stable).difference(&suites(&of_branch)).cloned().collect(),
+            missing_suites: missing.collect(),
             state: of_branch,
             stable,
             tests: page.part(failures).collect(),
             page,
         };
-        state.decide(partial_runs(history, branch), now);
+        state.decide(partial_runs(history, branch));
         Ok(state)
     })?;
     if state.state.suites.is_empty() {
@@ -176,21 +171,15 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
             .collect()
     };
     let stable = runs_of(&history.stable_branch);
-    let mut sentences = Vec::new();
-    for (suite, runs) in runs_of(branch) {
-        let Some((newest, earlier)) = runs.split_last() else {
-            continue;
-        };
+    let sentence = |(suite, runs): (Arc<str>, Vec<&RunObservations>)| {
+        let (newest, earlier) = runs.split_last()?;
         let of_suite = of_suite((!suite.is_empty()).then_some(&*suite));
-        let number = newest.run.number;
+        let run = format!("run {}{of_suite}", newest.run.number);
         let on_stable = stable.get(&suite).and_then(|runs| runs.last());
         let others = earlier.iter().chain(on_stable).map(|run| run.executed());
         let (usual, ran) = (others.max().unwrap_or(0), newest.executed());
         if ran.saturating_mul(2) < usual {
-            sentences.push(format!(
-                "run {number}{of_suite} ran {ran} of the usual {usual} tests"
-            ));
-            continue;
+            return Some(format!("{run} ran {ran} of the usual {usual} tests"));
         }
         let mut unresolved = Bitmap::default();
         for run in earlier {
@@ -199,26 +188,22 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
             }
             unresolved.insert_all(&run.failed_tests());
         }
-        let not_run = unresolved.iter().filter(|test| !newest.ran(*test));
-        match not_run
-            .filter(|test| on_stable.is_some_and(|run| run.ran(*test)))
-            .count()
-        {
-            0 => {}
-            1 => sentences.push(format!(
-                "run {number}{of_suite} did not run 1 test that failed when it last ran"
-            )),
-            tests => sentences.push(format!(
-                "run {number}{of_suite} did not run {tests} tests that failed when they last ran"
+        let is_not_run =
+            |test: &TestOrdinal| !newest.ran(*test) && on_stable.is_some_and(|run| run.ran(*test));
+        match unresolved.iter().filter(is_not_run).count() {
+            0 => None,
+            1 => Some(format!("{run} did not run 1 test that failed when it last ran")),
+            tests => Some(format!(
+                "{run} did not run {tests} tests that failed when they last ran"
             )),
         }
-    }
-    sentences
+    };
+    runs_of(branch).into_iter().filter_map(sentence).collect()
 }
 
 impl ReleaseState {
     /// Writes the answer and its sentence.
-    fn decide(&mut self, partial_runs: Vec<String>, now: Timestamp) {
+    fn decide(&mut self, partial_runs: Vec<String>) {
         let mut gaps = self.gaps();
         gaps.extend(partial_runs);
         self.answer = match (self.failing_there_only, gaps.is_empty()) {
@@ -226,18 +211,14 @@ impl ReleaseState {
             (0, false) => ReleaseAnswer::Unknown,
             (0, true) => ReleaseAnswer::Yes,
         };
-        let mut parts = match self.answer {
-            ReleaseAnswer::Unknown => Vec::new(),
-            ReleaseAnswer::No | ReleaseAnswer::Yes => vec![self.failing_sentence()],
-        };
-        parts.extend(gaps);
-        parts.extend(self.other_facts(now));
-        self.explanation = format!("{}: {}", self.answer, parts.join("; "));
+        let failing = (self.answer != ReleaseAnswer::Unknown).then(|| self.failing_sentence());
+        let parts = failing.into_iter().chain(gaps).chain(self.other_facts());
+        self.explanation = format!("{}: {}", self.answer, parts.collect::<Vec<_>>().join("; "));
     }
 
     /// Why passing tests would not be enough.
     fn gaps(&self) -> Vec<String> {
-        let branch = &self.state.branch;
+        let (branch, stable) = (&self.state.branch, &self.stable.branch);
         if self.state.suites.is_empty() {
             return vec![nothing_ran(branch)];
         }
@@ -247,7 +228,6 @@ impl ReleaseState {
             } else {
                 suite
             };
-            let stable = &self.stable.branch;
             format!("{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days")
         });
         let of_suites = self.state.suites.iter().filter_map(SuiteState::gap);
@@ -256,43 +236,30 @@ impl ReleaseState {
 
     fn failing_sentence(&self) -> String {
         let (branch, stable) = (&self.state.branch, &self.stable.branch);
-        let there_only = match branch == stable {
-            true => format!("on {branch}"),
-            false => format!("on {branch} and not on {stable}"),
+        let and_not = match branch == stable {
+            true => String::new(),
+            false => format!(" and not on {stable}"),
+        };
+        let failing = match self.failing_there_only {
+            0 => "no test fails".to_owned(),
+            failing => fail(failing),
         };
         let of_them = match (self.flaky_there_only, self.failing_there_only) {
             (0, _) => String::new(),
             (1, 1) => ", and it is flaky".to_owned(),
             (flaky, _) => format!(", {flaky} of them flaky"),
         };
-        match self.failing_there_only {
-            0 => format!("no test fails {there_only}"),
-            failing => format!("{} {there_only}{of_them}", fail(failing)),
-        }
+        format!("{failing} on {branch}{and_not}{of_them}")
     }
 
     /// What the branches lack or share.
-    fn other_facts(&self, now: Timestamp) -> Vec<String> {
-        let (branch, stable) = (&self.state.branch, &self.stable.branch);
+    fn other_facts(&self) -> impl Iterator<Item = String> {
         let both = self.state.failing.saturating_sub(self.failing_there_only);
-        let mut facts: Vec<String> = (both > 0)
-            .then(|| format!("{} on both", fail(both)))
-            .into_iter()
-            .collect();
-        if self.stable.suites.is_empty() && branch != stable {
-            facts.push(nothing_ran(stable));
-        }
-        for suite in &self.state.suites {
-            let days = now.since_ms(suite.started_at).div_euclid(DAY_MS);
-            if days > 0 {
-                let s = if days == 1 { "" } else { "s" };
-                facts.push(format!(
-                    "no run{} on {branch} for {days} day{s}",
-                    of_suite(suite.suite.as_deref())
-                ));
-            }
-        }
-        facts
+        let both = (both > 0).then(|| format!("{} on both", fail(both)));
+        let stable = &self.stable;
+        let lacks_stable = stable.suites.is_empty() && self.state.branch != stable.branch;
+        both.into_iter()
+            .chain(lacks_stable.then(|| nothing_ran(&stable.branch)))
     }
 }
 

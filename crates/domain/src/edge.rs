@@ -47,7 +47,10 @@ impl Edge {
     pub const fn test(&self) -> Option<TestOrdinal> {
         match self.subject {
             EdgeSubject::Test { test, .. } | EdgeSubject::Fix { test } => Some(test),
-            EdgeSubject::Suite | EdgeSubject::Error { .. } | EdgeSubject::Budget { .. } => None,
+            EdgeSubject::Suite
+            | EdgeSubject::Breakage
+            | EdgeSubject::Error { .. }
+            | EdgeSubject::Budget { .. } => None,
         }
     }
 
@@ -56,6 +59,7 @@ impl Edge {
         match self.subject {
             EdgeSubject::Test { from, .. } => Some(from),
             EdgeSubject::Suite
+            | EdgeSubject::Breakage
             | EdgeSubject::Error { .. }
             | EdgeSubject::Budget { .. }
             | EdgeSubject::Fix { .. } => None,
@@ -68,6 +72,8 @@ impl Edge {
 pub enum EdgeSubject {
     /// The edge's suite.
     Suite,
+    /// What fails in the edge's suite, which failed before.
+    Breakage,
     /// A test, with its verdicts before and after.
     Test {
         /// The test.

@@ -369,12 +369,6 @@ impl History {
         StableBranch::among(&self.stable_branch, branches)
     }
 
-    /// Whether this is a release branch with a run.
-    pub fn has_release_branch(&self, branch: &str) -> bool {
-        let mut runs = self.runs.iter().map(|observed| &observed.run);
-        runs.any(|run| run.is_on_release_branch() && run.branch.as_deref() == Some(branch))
-    }
-
     /// The same history with this release branch as the stable one, or with the main stable branch: the runs of all stable
     /// branches, and of the changes that go to this one. Changes to another branch began from other code, so they are left
     /// out: what they inherited would look like failures on good code.

@@ -29,6 +29,8 @@ vocabulary!(
         FixHeld = "fix_held",
         /// A test failed with an error of before its fix.
         FixDidNotHold = "fix_did_not_hold",
+        /// Most probably one commit broke what fails on the stable branch.
+        RevertCandidate = "revert_candidate",
     }
 );
 

@@ -61,47 +61,47 @@ pub fn changes(
     edges: &[Edge],
     now: Timestamp,
 ) -> Result<Content, StoreError> {
-    let (of_release, edges): (Vec<Edge>, Vec<Edge>) = edges
-        .iter()
-        .cloned()
-        .partition(|edge| edge.release_branch.is_some());
-    let edges = edges.as_slice();
-    let events: BTreeSet<ChatEvent> = edges.iter().chain(&of_release).map(|edge| edge.event).collect();
+    let events: BTreeSet<ChatEvent> = edges.iter().map(|edge| edge.event).collect();
     let names = names(reader, &project.project, edges)?;
-    let failures = Failures::read(reader, &project.project, edges, now)?;
-    let branch = bounded(&project.stable_branch, NAME_CHARS);
+    let stable_branch = bounded(&project.stable_branch, NAME_CHARS);
     let mut commits = Commits::of(reader, &project.project);
-    let (mut groups, mut more_broken) = failures.groups(&mut commits, now)?;
-    let broken = groups.len() + more_broken;
-    let sum = match broken {
-        0 | 1 => None,
-        _ => Some((broken, failures.sum(&mut commits)?)),
-    };
-    for group in [
-        failures.runs_without_failures(edges, &mut commits)?,
-        recovered(edges, &names, (&mut commits, &branch), now)?,
-        failures.flaky(&mut commits)?,
-        failures.new_errors(edges, &names, &mut commits)?,
-        of_tests(edges, &names, ChatEvent::FixDidNotHold, &mut commits)?,
-        of_tests(edges, &names, ChatEvent::TestFlaky, &mut commits)?,
-        of_tests(edges, &names, ChatEvent::TestResolved, &mut commits)?,
-        of_tests(edges, &names, ChatEvent::FixHeld, &mut commits)?,
-        edges.iter().filter_map(budget).collect(),
-    ] {
-        groups.extend(group);
+    let (mut groups, mut more_broken, mut sum) = (Vec::new(), 0, None);
+    // The stable branch is first.
+    let mut lines: BTreeMap<Option<&str>, Vec<Edge>> = BTreeMap::new();
+    for edge in edges {
+        let of_line = lines.entry(edge.release_branch.as_deref()).or_default();
+        of_line.push(edge.clone());
     }
-    for branch in of_release
-        .iter()
-        .filter_map(|edge| edge.release_branch.as_deref())
-        .collect::<BTreeSet<_>>()
-    {
-        let of_branch = of_release
-            .iter()
-            .filter(|edge| edge.release_branch.as_deref() == Some(branch));
-        let of_branch: Vec<Edge> = of_branch.cloned().collect();
-        let (of_branch, more) = of_release_branch(branch, &of_branch, &mut commits, now)?;
-        groups.extend(of_branch);
+    for (release_branch, edges) in lines {
+        let edges = edges.as_slice();
+        let failures = Failures::read(reader, &project.project, edges, now)?;
+        let (mut failed, more) = failures.groups(&mut commits, now)?;
+        let broken = failed.len() + more;
+        if release_branch.is_none() && broken > 1 {
+            sum = Some((broken, failures.sum(&mut commits)?));
+        }
         more_broken += more;
+        failed.extend(failures.runs_without_failures(edges, &mut commits)?);
+        failed.extend(failures.flaky(&mut commits)?);
+        let branch = release_branch.map(|branch| bounded(branch, NAME_CHARS));
+        if let Some(branch) = &branch {
+            for group in &mut failed {
+                group.sentence = format!("{branch}: {}", group.sentence);
+            }
+        }
+        let branch = branch.as_ref().unwrap_or(&stable_branch);
+        for group in [
+            failed,
+            recovered(edges, &names, (&mut commits, branch), now)?,
+            failures.new_errors(edges, &names, &mut commits)?,
+            of_tests(edges, &names, ChatEvent::FixDidNotHold, &mut commits)?,
+            of_tests(edges, &names, ChatEvent::TestFlaky, &mut commits)?,
+            of_tests(edges, &names, ChatEvent::TestResolved, &mut commits)?,
+            of_tests(edges, &names, ChatEvent::FixHeld, &mut commits)?,
+            edges.iter().filter_map(budget).collect(),
+        ] {
+            groups.extend(group);
+        }
     }
     let more = groups.len().saturating_sub(MOST_GROUPS) + more_broken;
     groups.truncate(MOST_GROUPS);
@@ -114,7 +114,7 @@ pub fn changes(
         project_id: project.project.id.to_string(),
         project: bounded(&project.project.name, SENTENCE_CHARS),
         organization: bounded(&project.organization, SENTENCE_CHARS),
-        headline: headline(sum, &groups, more, &branch),
+        headline: headline(sum, &groups, more, &stable_branch),
         tone: tone(&events),
         events: events.into_iter().collect(),
         groups,
@@ -123,23 +123,15 @@ pub fn changes(
     })
 }
 
-/// What changed on a release branch, and the number of further groups.
-fn of_release_branch(
-    branch: &str,
-    edges: &[Edge],
-    commits: &mut Commits<'_>,
+/// Whether the failures of an edge's run name a commit to revert.
+pub(crate) fn names_commit(
+    reader: Reader<'_>,
+    project: &Project,
+    edge: &Edge,
     now: Timestamp,
-) -> Result<(Vec<Group>, usize), StoreError> {
-    let branch = bounded(branch, NAME_CHARS);
-    let failures = Failures::read(commits.reader, commits.project, edges, now)?;
-    let (mut groups, more) = failures.groups(commits, now)?;
-    groups.extend(failures.runs_without_failures(edges, commits)?);
-    groups.extend(failures.flaky(commits)?);
-    for group in &mut groups {
-        group.sentence = format!("{branch}: {}", group.sentence);
-    }
-    groups.extend(recovered(edges, &EdgeNames::default(), (commits, &branch), now)?);
-    Ok((groups, more))
+) -> Result<bool, StoreError> {
+    let failures = Failures::read(reader, project, std::slice::from_ref(edge), now)?;
+    Ok(!failures.broken.is_empty())
 }
 
 /// The content of a message that only shows that a target works.
@@ -164,7 +156,7 @@ pub(crate) fn names(reader: Reader<'_>, project: &Project, edges: &[Edge]) -> Re
         match edge.subject {
             EdgeSubject::Test { test, .. } | EdgeSubject::Fix { test } => tests.push(test),
             EdgeSubject::Error { signature } => errors.push(signature),
-            EdgeSubject::Suite | EdgeSubject::Budget { .. } => {}
+            EdgeSubject::Suite | EdgeSubject::Breakage | EdgeSubject::Budget { .. } => {}
         }
     }
     if tests.is_empty() && errors.is_empty() {
@@ -231,7 +223,8 @@ fn of_tests(
                 | ChatEvent::TestBroken
                 | ChatEvent::NewError
                 | ChatEvent::FlakeBudgetExceeded
-                | ChatEvent::FlakeBudgetMet,
+                | ChatEvent::FlakeBudgetMet
+                | ChatEvent::RevertCandidate,
                 ..,
             ) => format!("{number} are flaky"),
         };
@@ -395,7 +388,9 @@ fn headline(sum: Option<(usize, String)>, groups: &[Group], more: usize, branch:
 
 fn tone(events: &BTreeSet<ChatEvent>) -> Tone {
     let is_bad = |event: &ChatEvent| match event {
-        ChatEvent::RunFailed | ChatEvent::TestBroken | ChatEvent::NewError => true,
+        ChatEvent::RunFailed | ChatEvent::TestBroken | ChatEvent::NewError | ChatEvent::RevertCandidate => {
+            true
+        }
         ChatEvent::RunRecovered
         | ChatEvent::TestFlaky
         | ChatEvent::TestResolved

@@ -188,7 +188,8 @@ fn by_owner(
                 | ChatEvent::RunRecovered
                 | ChatEvent::NewError
                 | ChatEvent::FlakeBudgetExceeded
-                | ChatEvent::FlakeBudgetMet => {}
+                | ChatEvent::FlakeBudgetMet
+                | ChatEvent::RevertCandidate => {}
             }
         }
     }

@@ -12,7 +12,7 @@ use std::{
 
 use assay_answers::links::PublicPages;
 use assay_domain::{
-    edge::Edge,
+    edge::{Edge, EdgeSubject},
     id::ProjectId,
     settings::ChatEvent,
     store::{MessageHead, MessageKey, MessageKind, NewMessage, Outbox, OutboxProject, Store, StoreError},
@@ -22,7 +22,9 @@ use assay_flakiness::Diagnose;
 use uuid::Uuid;
 
 use crate::{
-    Content, Decision, Period, Reader, Target, compose, digest, plan, settle,
+    Content, Decision, Period, Reader, Settlement, Target, compose,
+    compose::names_commit,
+    digest, plan, settle,
     settle::{SubjectKey, chains},
 };
 
@@ -179,7 +181,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             return Ok(project.last_batch);
         }
         let edges = self.store.unsettled(project.project.id)?;
-        let settlement = settle(&edges, project.judged_at, now);
+        let settlement = self.settlement(project, &edges, now)?;
         if settlement.is_empty() {
             return Ok(project.last_batch);
         }
@@ -189,6 +191,39 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             &settlement.cancelled,
             now,
         )
+    }
+
+    /// What becomes of the edges. One about a commit to revert counts if the failures of its run name one, and no other did
+    /// since the suite began to fail.
+    fn settlement(
+        &self,
+        project: &OutboxProject,
+        edges: &[Edge],
+        now: Timestamp,
+    ) -> Result<Settlement, StoreError> {
+        let (candidates, mut known): (Vec<Edge>, Vec<Edge>) = edges
+            .iter()
+            .cloned()
+            .partition(|edge| edge.subject == EdgeSubject::Breakage);
+        let mut settlement = settle(&known, project.judged_at, now);
+        if !candidates.is_empty() {
+            known.extend(self.store.settled(project.project.id)?);
+        }
+        for edge in candidates {
+            let of_line = known.iter().filter(|other| {
+                let subjects = [EdgeSubject::Suite, EdgeSubject::Breakage];
+                subjects.contains(&other.subject) && other.line() == edge.line() && other.number < edge.number
+            });
+            let last = of_line.max_by_key(|other| other.number);
+            let is_open = last.is_some_and(|last| last.event == ChatEvent::RunFailed);
+            if is_open && names_commit(self.reader(), &project.project, &edge, now)? {
+                settlement.settled.push(edge.number);
+                known.push(edge);
+            } else {
+                settlement.cancelled.push(edge.number);
+            }
+        }
+        Ok(settlement)
     }
 
     /// The targets of a project.

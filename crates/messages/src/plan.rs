@@ -87,7 +87,7 @@ pub fn plan(
                     .settled
                     .is_some_and(|settled| now.since_ms(settled.at) < DAY_MS)
         });
-        edge.event == ChatEvent::RunFailed && !was_sent
+        edge.event == ChatEvent::RevertCandidate || edge.event == ChatEvent::RunFailed && !was_sent
     });
     let between_ms = match net.iter().all(|edge| flaky_word(edge).is_some()) {
         true => FLAKINESS_BETWEEN_MS,
@@ -131,7 +131,8 @@ fn flaky_word(edge: &Edge) -> Option<(TestOrdinal, ChatEvent)> {
         | ChatEvent::FlakeBudgetExceeded
         | ChatEvent::FlakeBudgetMet
         | ChatEvent::FixHeld
-        | ChatEvent::FixDidNotHold => false,
+        | ChatEvent::FixDidNotHold
+        | ChatEvent::RevertCandidate => false,
     };
     let test = edge.test().filter(|_| is_about_flakiness)?;
     Some((test, edge.event))
@@ -181,6 +182,8 @@ impl<'a> RunEdges<'a> {
                 edge.verdict_before() == Some(VerdictStatus::Broken)
                     && edge.run.map(|run| run.number) <= shown
             }
+            // Nothing is to be reverted any more.
+            (ChatEvent::RevertCandidate, ChatEvent::RunRecovered) => true,
             (
                 ChatEvent::RunFailed
                 | ChatEvent::RunRecovered
@@ -191,7 +194,8 @@ impl<'a> RunEdges<'a> {
                 | ChatEvent::FlakeBudgetExceeded
                 | ChatEvent::FlakeBudgetMet
                 | ChatEvent::FixHeld
-                | ChatEvent::FixDidNotHold,
+                | ChatEvent::FixDidNotHold
+                | ChatEvent::RevertCandidate,
                 _,
             ) => false,
         }

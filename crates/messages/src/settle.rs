@@ -60,6 +60,7 @@ fn is_certain(edge: &Edge, judged_at: Option<Timestamp>, now: Timestamp) -> bool
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SubjectKey<'a> {
     Suite(Option<&'a str>, &'a str),
+    Breakage(Option<&'a str>, &'a str),
     Test(TestOrdinal),
     Error(i32),
     Budget,
@@ -70,6 +71,7 @@ impl<'a> SubjectKey<'a> {
     pub(crate) fn of(edge: &'a Edge) -> Self {
         match edge.subject {
             EdgeSubject::Suite => Self::Suite(edge.release_branch.as_deref(), &edge.suite),
+            EdgeSubject::Breakage => Self::Breakage(edge.release_branch.as_deref(), &edge.suite),
             EdgeSubject::Test { test, .. } => Self::Test(test),
             EdgeSubject::Error { signature } => Self::Error(signature),
             EdgeSubject::Budget { .. } => Self::Budget,
@@ -108,6 +110,7 @@ pub(crate) fn leads_nowhere(chain: &[&Edge]) -> bool {
         (
             EdgeSubject::Error { .. }
             | EdgeSubject::Suite
+            | EdgeSubject::Breakage
             | EdgeSubject::Test { .. }
             | EdgeSubject::Budget { .. }
             // Its last edge is about the newest fix.

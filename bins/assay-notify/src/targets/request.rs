@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_messages::{Channel, Content, Outgoing, Receipt, SendError, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::http::{HeaderName, HeaderValue};
 
 use crate::targets::{
@@ -20,7 +20,7 @@ const SUBJECT_CHARS: usize = 250;
 pub(crate) struct Request {
     http: Http,
     headers: BTreeMap<String, Secret>,
-    template: Value,
+    template: String,
 }
 
 impl Request {
@@ -40,14 +40,14 @@ impl Request {
         if !headers.iter().all(is_header) {
             return Err("headers has a name or a value that no header may have");
         }
-        let template: Value = serde_json::from_str(template).map_err(|_| "body is not JSON")?;
-        if !template.is_object() {
+        let json: Value = serde_json::from_str(template).map_err(|_| "body is not JSON")?;
+        if !json.is_object() {
             return Err("body is not a JSON object");
         }
         Ok(Self {
             http: Http::new(Endpoint::new(address, allowed)?, allowed),
             headers,
-            template,
+            template: template.to_owned(),
         })
     }
 
@@ -59,7 +59,7 @@ impl Request {
             ("{url}", content.url.clone().unwrap_or_default()),
             ("{id}", message.id.to_string()),
         ];
-        filled(&self.template, &texts).to_string()
+        filled(&self.template, &texts)
     }
 }
 
@@ -73,20 +73,11 @@ impl Channel for Request {
         let answer = self.http.post_and_read(&headers, &body)?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
         // GraphQL refuses with status 200.
-        let refused = answer
-            .get("errors")
-            .and_then(Value::as_array)
-            .and_then(|errors| errors.first());
+        let refused = answer.pointer("/errors/0/message").and_then(Value::as_str);
+        let host = &self.http.endpoint.host;
         match refused {
             None => Ok(None),
-            Some(error) => {
-                let reason = error
-                    .get("message")
-                    .and_then(Value::as_str)
-                    .unwrap_or("no reason");
-                let host = &self.http.endpoint.host;
-                Err(SendError::new(format!("{host} refuses the message: {reason}")))
-            }
+            Some(reason) => Err(SendError::new(format!("{host} refuses the message: {reason}"))),
         }
     }
 
@@ -95,28 +86,18 @@ impl Channel for Request {
     }
 }
 
-/// The template with the texts in place of their names. A text that has such a name itself stays as it is.
-fn filled(template: &Value, texts: &[(&str, String)]) -> Value {
-    match template {
-        Value::String(pattern) => Value::String(filled_text(pattern, texts)),
-        Value::Array(values) => values.iter().map(|value| filled(value, texts)).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(name, value)| (name.clone(), filled(value, texts)))
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => template.clone(),
-    }
-}
-
-fn filled_text(pattern: &str, texts: &[(&str, String)]) -> String {
+/// The template with the texts in place of their names, as parts of JSON strings. A text that has such a name itself stays as
+/// it is.
+fn filled(template: &str, texts: &[(&str, String)]) -> String {
     let found = texts
         .iter()
-        .filter_map(|(name, text)| Some((pattern.find(name)?, *name, text)));
-    let Some((_, name, text)) = found.min_by_key(|(place, ..)| *place) else {
-        return pattern.to_owned();
+        .filter_map(|(name, text)| Some((template.find(name)?, *name, text)));
+    let Some((at, name, text)) = found.min_by_key(|(at, ..)| *at) else {
+        return template.to_owned();
     };
-    match pattern.split_once(name) {
-        Some((before, after)) => format!("{before}{text}{}", filled_text(after, texts)),
-        None => pattern.to_owned(),
-    }
+    let (before, rest) = template.split_at(at);
+    let json = json!(text).to_string();
+    let quoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+    let after = rest.strip_prefix(name).unwrap_or_default();
+    format!("{before}{}{}", quoted.unwrap_or_default(), filled(after, texts))
 }

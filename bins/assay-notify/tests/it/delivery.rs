@@ -141,6 +141,53 @@ fn a_fix_that_did_not_hold_is_a_message_with_the_test_and_the_run() {
 }
 
 #[test]
+fn the_third_failed_run_names_a_commit_to_revert_once_in_a_breakage() {
+    let (world, receiver) = (World::new(), Receiver::new());
+    let events = "run_failed,run_recovered,revert_candidate";
+    world
+        .cli
+        .json(&["project", "set", "web", "--chat-events", events]);
+    // The messages about a commit to revert after a run.
+    let candidates = |hours: i64, failed: usize| {
+        let commit = format!("{:08x}00", 1_000 - hours);
+        import(&world, hours * 60, &commit, &outcomes(20, failed));
+        pass(&world, &hook(&receiver));
+        // The next message need not wait for an hour.
+        world
+            .database
+            .execute("UPDATE message SET created_at = created_at - interval '2 hours'");
+        let sent = receiver.requests();
+        let sent = sent.iter().map(data);
+        sent.filter(|content| content["events"] == serde_json::json!(["revert_candidate"]))
+            .collect::<Vec<_>>()
+    };
+    candidates(80, 0);
+    for hours in (60..80).rev() {
+        import(
+            &world,
+            hours * 60,
+            &format!("{:08x}00", 1_000 - hours),
+            &outcomes(20, 0),
+        );
+    }
+    // Two runs may be those of a bad machine.
+    let counts = [50, 49, 48, 47].map(|hours| candidates(hours, 5).len());
+    assert_eq!(counts, [0, 0, 1, 1], "{:?}", receiver.requests());
+    let headline = candidates(46, 0)[0]["headline"].to_string();
+    let sentence = "5 tests broke with one error since 000003b6; revert candidate 000003b6 (";
+    assert_contains(&headline, sentence);
+    // Two tests never name a commit, and the next breakage has one of its own.
+    candidates(45, 0);
+    let counts = [44, 43, 42, 41].map(|hours| candidates(hours, 2).len());
+    assert_eq!(counts, [1; 4]);
+    for hours in [40, 39, 38] {
+        candidates(hours, 0);
+    }
+    let counts = [37, 36, 35, 34].map(|hours| candidates(hours, 7).len());
+    assert_eq!(counts, [1, 1, 2, 2], "{:?}", receiver.requests());
+}
+
+#[test]
 fn an_outage_of_300_tests_sends_one_message_whose_signatures_another_implementation_verifies() {
     let (world, receiver) = (world(), Receiver::new());
     import(&world, 480, "c000000000", &outcomes(300, 0));

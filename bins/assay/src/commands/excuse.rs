@@ -1,6 +1,6 @@
 //! `assay excuse`: failures that a team accepts until a day.
 
-use std::{collections::HashSet, path::PathBuf, process::ExitCode};
+use std::{collections::HashSet, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use assay_cli_job::gate::{
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     clock,
-    excused::{Day, Entry, ExcusedFile, PATH, read},
+    excused::{Entry, ExcusedFile, PATH, read},
     global::{Global, found_none},
     server_flags::ProjectFlags,
 };
@@ -40,12 +40,12 @@ Example:
   assay excuse check
 
 Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
-    Check(FileArgs),
+    Check,
     /// Print the entries of .assay/excused.toml
     #[command(after_help = "\
 Example:
   assay excuse list")]
-    List(FileArgs),
+    List,
 }
 
 /// Print entries for .assay/excused.toml
@@ -74,57 +74,46 @@ struct ProposeArgs {
     server: ProjectFlags,
 }
 
-/// Where the file is.
-#[derive(Debug, Args)]
-struct FileArgs {
-    /// The checkout; without it the repository of the current folder
-    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    root: PathBuf,
-}
-
 /// Runs `assay excuse`.
 pub(crate) fn run(global: &Global, args: &ExcuseArgs) -> anyhow::Result<ExitCode> {
     let now = clock::now();
+    let excuses = || read(Path::new("."));
     match &args.command {
         ExcuseCommand::Propose(args) => propose(global, args, now),
-        ExcuseCommand::Check(args) => check(global, &read(&args.root)?.unwrap_or_default(), now),
-        ExcuseCommand::List(args) => list(global, &read(&args.root)?.unwrap_or_default(), now),
+        ExcuseCommand::Check => check(global, &excuses()?, now),
+        ExcuseCommand::List => list(global, &excuses()?, now),
     }
 }
 
 fn check(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<ExitCode> {
     let mut known = HashSet::new();
-    let mut problems = Vec::new();
-    for excuse in excuses {
+    let problems = excuses.iter().filter_map(|excuse| {
         let is_double = !known.insert((&excuse.test, &excuse.file, &excuse.fingerprint));
-        let test = &excuse.test;
+        let Excuse {
+            test,
+            until,
+            owner,
+            ticket,
+            ..
+        } = excuse;
         match excuse.state(now) {
-            ExcuseState::Expired => problems.push(format!(
-                "{test} was excused until {}. Fix it, or agree on another day with {} ({}).",
-                excuse.until, excuse.owner, excuse.ticket
+            ExcuseState::Expired => Some(format!(
+                "{test} was excused until {until}. Fix it, or agree on another day with {owner} ({ticket})."
             )),
-            ExcuseState::TooLong => problems.push(format!(
-                "{test} is excused until {}. Choose a day at most {MOST_DAYS} days ahead.",
-                excuse.until
+            ExcuseState::TooLong => Some(format!(
+                "{test} is excused until {until}. Choose a day at most {MOST_DAYS} days ahead."
             )),
-            ExcuseState::InForce if is_double => {
-                problems.push(format!(
-                    "{test} is excused twice for one error. Remove one entry."
-                ));
+            ExcuseState::InForce => {
+                is_double.then(|| format!("{test} is excused twice for one error. Remove one entry."))
             }
-            ExcuseState::InForce => {}
         }
-    }
+    });
+    let problems: Vec<String> = problems.collect();
     let value = json!({"path": PATH, "entries": excuses.len(), "problems": problems});
     output::print(global.json, &value, || {
-        let entries = match excuses.len() {
-            1 => "1 entry".to_owned(),
-            entries => format!("{entries} entries"),
-        };
+        let entries = if excuses.len() == 1 { "entry" } else { "entries" };
         let lines = problems.iter().map(|problem| format!("\n{PATH}: {problem}"));
-        std::iter::once(format!("{PATH}: {entries}"))
-            .chain(lines)
-            .collect()
+        format!("{PATH}: {} {entries}{}", excuses.len(), lines.collect::<String>())
     })?;
     Ok(found_none(&problems))
 }
@@ -142,7 +131,7 @@ fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<E
             let state = match excuse.state(now) {
                 ExcuseState::InForce => "",
                 ExcuseState::Expired => "expired: ",
-                ExcuseState::TooLong => "more than 30 days ahead: ",
+                ExcuseState::TooLong => "too long: ",
             };
             format!("{state}{}\n  {}", excuse.test, excuse.sentence())
         };
@@ -161,7 +150,9 @@ fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Resul
         args.run
     ))?;
     let run = JudgedRun::of_stored_run(&answer)?;
-    let until = Day::after(now, args.days).context("the day is no date")?;
+    let last = now.plus_days(args.days).to_string();
+    let until = last.split_once('T').and_then(|(day, _)| day.parse().ok());
+    let until = until.context("the day is no date")?;
     let mut known = HashSet::new();
     let acceptable = run.failed().filter(|failure| {
         let key = (&failure.test_name, &failure.file_path, &failure.fingerprint);

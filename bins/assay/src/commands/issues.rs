@@ -207,7 +207,7 @@ fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
     let problem = change.problem;
     let Some((issue, next)) = &change.issue else {
         let text = Section::of_new(problem).text(problem);
-        return host.create(&problem.title(), &text, problem.label);
+        return host.create(&problem.title, &text, problem.label);
     };
     if change.action != Action::Edit {
         host.comment(issue.number, &next.mark(), &change.why())?;

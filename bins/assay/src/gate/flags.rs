@@ -87,7 +87,7 @@ impl GateFlags {
             never: self.never.clone(),
             allow_broken: self.allow_broken,
             expire_after: self.expire_after,
-            excuses: excused::read(Path::new("."))?.unwrap_or_default(),
+            excuses: excused::read(Path::new("."))?,
             now: clock::now(),
         })
     }

@@ -1,7 +1,7 @@
 //! The failures of a stored run, and the state of a branch, from the read API.
 
+use assay_answers::links;
 use assay_cli_job::gate::judged::JudgedRun;
-use assay_cli_remote::server::read_api::path_of_release;
 use assay_cli_terminal::progress::Progress;
 use assay_domain::{
     id::RunId,
@@ -82,7 +82,8 @@ impl StoredRunFlags {
     ) -> anyhow::Result<(Value, Release)> {
         let mut api = self.api.client(progress, connection)?;
         let project = api.project(project)?;
-        let answer = api.get(&path_of_release(project, branch))?;
+        let branch = links::escaped(branch);
+        let answer = api.get(&format!("projects/{project}/releases/{branch}?perPage=50"))?;
         let release = Release::deserialize(&answer)?;
         Ok((answer, release))
     }

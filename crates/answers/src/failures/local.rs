@@ -113,7 +113,7 @@ fn explained(
 ) -> Result<UnpagedFailures, StoreError> {
     let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
     let stored = snapshot.observations(from, to)?;
-    let release_branch = branch.filter(|branch| stored.has_release_branch(branch));
+    let release_branch = branch.filter(|branch| stored.release_branches().contains(*branch));
     let stored = stored.of_stable_branch(release_branch);
     let tests: Vec<TestOrdinal> = failures.keys().copied().collect();
     let mut errors = snapshot.window_errors(NUMBER, &tests, from, to)?;

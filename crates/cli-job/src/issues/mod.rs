@@ -56,9 +56,9 @@ impl Change<'_> {
     }
 
     /// The title of the issue.
-    pub fn title(&self) -> String {
+    pub fn title(&self) -> &str {
         let issue = self.issue.as_ref();
-        issue.map_or_else(|| self.problem.title(), |(issue, _)| issue.title.clone())
+        issue.map_or(&self.problem.title, |(issue, _)| &issue.title)
     }
 
     /// Why the change is made, as a sentence.

@@ -187,9 +187,8 @@ pub struct Problem {
     former: Vec<TestName>,
     /// The kind of its issue, as a label.
     pub label: &'static str,
-    /// The kind and the name of which the title consists.
-    kind: &'static str,
-    name: String,
+    /// The title of its issue: the kind in words, and the name.
+    pub title: String,
     /// What happened, as the comment about a changed state says it.
     pub sentence: String,
     pub(super) facts: Vec<String>,
@@ -259,8 +258,7 @@ impl Problem {
             state,
             former: entry.map_or_else(Vec::new, |entry| entry.former_names.clone()),
             label,
-            kind,
-            name: one_line(&test.name),
+            title: title(kind, &test.name),
             sentence: sentence + ".",
             facts,
             advice,
@@ -276,8 +274,7 @@ impl Problem {
             state: State::Occurs,
             former: Vec::new(),
             label: "error",
-            kind: "Error of several tests",
-            name: one_line(&entry.title),
+            title: title("Error of several tests", &entry.title),
             sentence: format!(
                 "{} tests failed with this error in {} runs of {} in 7 days.",
                 entry.test_count,
@@ -292,20 +289,10 @@ impl Problem {
         }
     }
 
-    /// The title of its issue.
-    pub fn title(&self) -> String {
-        format!("{}: {}", self.kind, self.short_name())
-    }
-
     /// Whether an issue about the problem may have this title, also one from before the test was broken.
     pub(super) fn has_title(&self, title: &str) -> bool {
-        title
-            .split_once(": ")
-            .is_some_and(|(_, name)| name == self.short_name())
-    }
-
-    fn short_name(&self) -> String {
-        self.name.chars().take(LONGEST_NAME).collect()
+        let name = |title: &str| title.split_once(": ").map(|(_, name)| name.to_owned());
+        name(title) == name(&self.title)
     }
 
     /// Whether an issue of this subject is about the problem, also by a former name of the test.
@@ -340,6 +327,11 @@ impl TestEntry {
         }
         facts
     }
+}
+
+fn title(kind: &str, name: &str) -> String {
+    let name: String = one_line(name).chars().take(LONGEST_NAME).collect();
+    format!("{kind}: {name}")
 }
 
 /// An owner's name. One that a code host understands notifies the person or the team.

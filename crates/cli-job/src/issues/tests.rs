@@ -47,7 +47,7 @@ fn problem(name: &str, status: Option<&str>, fix: Option<&str>) -> Problem {
 fn issue(number: u64, problem: &Problem, open: bool) -> Issue {
     Issue {
         number,
-        title: problem.title(),
+        title: problem.title.clone(),
         body: format!(
             "Mine.\n\n{}\n\nMine, too.",
             Section::of_new(problem).text(problem)

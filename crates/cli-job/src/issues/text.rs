@@ -1,7 +1,5 @@
 //! The part of an issue's text that is written here. All other text is a person's, and stays.
 
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, State, Subject};
@@ -72,18 +70,10 @@ impl Section {
     /// The text of an issue with this section in place of its own. Text before and after it is kept.
     pub fn written_into(&self, body: &str, problem: &Problem) -> String {
         let section = self.text(problem);
-        let Range { start, end } = range(body);
-        let before = body.get(..start).unwrap_or_default();
-        let after = body.get(end..).unwrap_or_default();
+        let (before, rest) = body.split_once(BEGIN.0).unwrap_or((body, ""));
+        // If a person removed its end, it is the hidden line only.
+        let after = [END, BEGIN.1].iter().find_map(|end| rest.split_once(end));
+        let after = after.map_or("", |(_, after)| after);
         format!("{before}{section}{after}")
     }
-}
-
-/// The place of a section. If a person removed its end, it is the hidden line only.
-fn range(body: &str) -> Range<usize> {
-    let start = body.find(BEGIN.0).unwrap_or(body.len());
-    let rest = body.get(start..).unwrap_or_default();
-    let end_of = |mark: &str| rest.find(mark).map(|at| start + at + mark.len());
-    let end = end_of(END).or_else(|| end_of(BEGIN.1)).unwrap_or(body.len());
-    start..end
 }

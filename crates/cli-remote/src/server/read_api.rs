@@ -70,12 +70,6 @@ pub fn path_of_test(project: ProjectId, test: &str, file: Option<&str>, rest: &s
     format!("projects/{project}/tests/{}{rest}{file}", encoded(test))
 }
 
-/// The path of a branch's release state.
-pub fn path_of_release(project: ProjectId, branch: &str) -> String {
-    let branch = utf8_percent_encode(branch, NON_ALPHANUMERIC);
-    format!("projects/{project}/releases/{branch}?perPage=50")
-}
-
 /// A client of the read API.
 pub struct ReadApi<'a> {
     client: Client,

@@ -2,8 +2,7 @@
 
 use assay_answers::release::{ReleaseFailure, ReleaseState, release};
 use assay_domain::{
-    id::ProjectId, observation::History, owners::Ownership, release_branch::ReleaseAnswer,
-    timestamp::Timestamp,
+    id::ProjectId, observation::History, release_branch::ReleaseAnswer, timestamp::Timestamp,
 };
 use assay_http::Unanswerable;
 use assay_markup::figures;
@@ -72,13 +71,9 @@ fn tests(project: ProjectId, state: &ReleaseState, now: Timestamp) -> Markup {
 }
 
 fn failure(project: ProjectId, of: &ReleaseFailure, now: Timestamp) -> Markup {
-    let owners: &Ownership = &of.ownership;
     html! {
         p { (figures::chip(of.status)) " " a href=(links::test(project, &of.test_name, of.file_path.as_deref())) { bdi { (of.test_name) } } }
         (failing_since(project, &of.failing_since, None, of.author_name.as_deref(), now))
-        p.facts {
-            span { "flake score " (format!("{:.2}", of.flake_score)) }
-            @if let Some(owners) = owners_in_words(owners) { span { (owners) } }
-        }
+        @if let Some(owners) = owners_in_words(&of.ownership) { p.facts { span { (owners) } } }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use assay_answers::failures::{ExplainedFailure, FailureFilter, RevertAdvice, joined_failures};
+use assay_answers::failures::{ExplainedFailure, FailureFilter, joined_failures};
 use assay_domain::{
     edge::{Edge, EdgeRun, EdgeSubject},
     id::RunId,
@@ -62,6 +62,8 @@ impl Failures {
             broken.extend(with_suite.filter_map(broken_test));
         }
         let mut runs: Vec<RunId> = of_suites.keys().copied().collect();
+        let of_breakages = runs_of(edges, ChatEvent::RevertCandidate);
+        runs.extend(of_breakages.keys().filter(|run| !of_suites.contains_key(run)));
         for event in [ChatEvent::TestBroken, ChatEvent::NewError] {
             let of_event = runs_of(edges, event).into_keys();
             runs.extend(of_event.filter(|run| !of_suites.contains_key(run)));
@@ -82,16 +84,20 @@ impl Failures {
         }
         let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
         let joined = joined_failures(reader.store, reader.engine, project, &runs, requested, now)?;
-        let is_flaky = |failure: &ExplainedFailure| {
-            let status = failure.verdict.map(|verdict| verdict.status);
-            status == Some(VerdictStatus::Flaky) && !broken.contains(&failure.test)
-        };
         let failures: Vec<(RunId, ExplainedFailure)> = joined
             .failures
             .into_iter()
             .filter(|(_, failure)| failure.status.is_failure())
             .filter_map(|(place, failure)| Some((joined.runs.get(place)?.run.id, failure)))
             .collect();
+        let with_candidate = failures
+            .iter()
+            .filter(|(run, failure)| of_breakages.contains_key(run) && candidate(failure).is_some());
+        broken.extend(with_candidate.map(|(_, failure)| failure.test));
+        let is_flaky = |failure: &ExplainedFailure| {
+            let status = failure.verdict.map(|verdict| verdict.status);
+            status == Some(VerdictStatus::Flaky) && !broken.contains(&failure.test)
+        };
         let errors_of = |is: &dyn Fn(&ExplainedFailure) -> bool| -> HashSet<(RunId, &str)> {
             let failed = failures.iter().filter(|(_, failure)| is(failure));
             failed
@@ -368,13 +374,14 @@ fn doubt(failures: &[&ExplainedFailure]) -> &'static str {
 
 /// The commit to revert, as the end of a sentence.
 fn revert_candidate(failures: &[&ExplainedFailure]) -> String {
-    let advice = failures
-        .iter()
-        .filter_map(|failure| failure.breakage.as_ref()?.revert.as_ref());
-    let mut candidates = advice.filter_map(RevertAdvice::candidate);
+    let mut candidates = failures.iter().filter_map(|failure| candidate(failure));
     candidates
         .next()
         .map_or_else(String::new, |candidate| format!("; revert candidate {candidate}"))
+}
+
+fn candidate(failure: &ExplainedFailure) -> Option<String> {
+    failure.breakage.as_ref()?.revert.as_ref()?.candidate()
 }
 
 fn runs_of(edges: &[Edge], event: ChatEvent) -> BTreeMap<RunId, EdgeRun> {

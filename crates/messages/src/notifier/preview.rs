@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use super::{Notifier, due_digest, last_changes, of_json};
-use crate::{Content, Decision, Target, compose, digest, plan, settle};
+use crate::{Content, Decision, Target, compose, digest, plan};
 
 /// What would be sent to a target about a project.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl<S: Store + Outbox> Notifier<'_, S> {
         let mut previews = Vec::new();
         for project in self.store.outbox_projects(now)? {
             let unsettled = self.store.unsettled(project.project.id)?;
-            let due = settle(&unsettled, project.judged_at, now).settled;
+            let due = self.settlement(&project, &unsettled, now)?.settled;
             let batch = project.last_batch.saturating_add(1);
             let mut edges = self.store.settled(project.project.id)?;
             edges.extend(

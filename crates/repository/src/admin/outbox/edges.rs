@@ -138,6 +138,7 @@ impl Row {
     fn edge(self) -> Result<Edge, StoreError> {
         let from = optional_word("verdict", self.from_status.as_deref())?;
         let to = optional_word("verdict", self.to_status.as_deref())?;
+        let event = word("chat event", &self.event)?;
         let subject = match (self.test, from, to, self.signature) {
             (Some(test), Some(from), Some(to), _) => EdgeSubject::Test {
                 test: count(test)?,
@@ -148,6 +149,7 @@ impl Row {
             (None, _, _, Some(signature)) => EdgeSubject::Error { signature },
             (None, _, _, None) => match self.flaky_tests {
                 Some(flaky) => EdgeSubject::Budget { flaky },
+                None if event == ChatEvent::RevertCandidate => EdgeSubject::Breakage,
                 None => EdgeSubject::Suite,
             },
             (Some(_), None, Some(_), _) | (Some(_), Some(_), None, _) => {
@@ -158,7 +160,7 @@ impl Row {
         Ok(Edge {
             number: self.number,
             judged_at: self.judged_at.0,
-            event: word("chat event", &self.event)?,
+            event,
             release_branch: self.release_branch,
             suite: self.suite,
             subject,

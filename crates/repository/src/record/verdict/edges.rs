@@ -39,6 +39,9 @@ const MOST_EDGES: usize = 2_000;
 /// Most suites whose state is kept between judgements.
 const MOST_SUITES: usize = 1_000;
 
+/// One or two failed runs never name a commit to revert.
+const LASTING: usize = 3;
+
 /// The probability from which broken code, or a flaky test, is likely.
 const LIKELY: f64 = 0.5;
 
@@ -99,6 +102,8 @@ struct SuiteState {
     /// Whether it failed apart from flaky tests, is not complete, or a test fails that an edge called broken. A new verdict
     /// about the same run never makes a failed suite pass, and neither does a run without some of its parts.
     still_fails: bool,
+    /// Whether this run was just completed, and it and those before it failed: it may name a commit to revert.
+    goes_on: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -201,6 +206,9 @@ impl JudgedEdges {
                 continue;
             };
             let on_stable = line.0.is_none();
+            let streak = newest_first.iter().take_while(|run| run.has_failed()).count();
+            let is_imported = judged.imported == Some(run.number) && newest.ending.complete;
+            let goes_on = is_imported && streak >= LASTING;
             // A test that is flaky may have been broken, too.
             let is_red = |test| {
                 let is_unexplained = || flaky.contains(&test) && !flakes.explain(test, newest.run.number);
@@ -221,6 +229,7 @@ impl JudgedEdges {
                 run,
                 failed,
                 still_fails,
+                goes_on,
             };
             states.insert(line, state);
         }
@@ -332,6 +341,9 @@ impl JudgedEdges {
         for (line, state) in &self.suites {
             let event = match (before.has_failed(line), state.failed, state.still_fails) {
                 (false, true, _) => ChatEvent::RunFailed,
+                (true, true, _) if state.goes_on && before.wants(ChatEvent::RevertCandidate) => {
+                    ChatEvent::RevertCandidate
+                }
                 (true, _, false) => ChatEvent::RunRecovered,
                 (false, false, _) | (true, _, true) => continue,
             };
@@ -420,7 +432,8 @@ const fn state(edge: Option<ChatEvent>) -> VerdictStatus {
             | ChatEvent::FlakeBudgetExceeded
             | ChatEvent::FlakeBudgetMet
             | ChatEvent::FixHeld
-            | ChatEvent::FixDidNotHold,
+            | ChatEvent::FixDidNotHold
+            | ChatEvent::RevertCandidate,
         )
         | None => VerdictStatus::Healthy,
     }

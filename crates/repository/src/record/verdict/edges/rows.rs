@@ -46,6 +46,12 @@ impl Before {
         self.chat_events.is_some() && self.evaluated_at.is_some()
     }
 
+    /// Whether messages report this event.
+    pub(super) fn wants(&self, event: ChatEvent) -> bool {
+        let mut events = self.chat_events.iter().flatten();
+        events.any(|wanted| wanted == event.as_str())
+    }
+
     /// Whether a suite had failed on the stable branch or on a release branch.
     pub(super) fn has_failed(&self, (release_branch, suite): &Line) -> bool {
         match release_branch {
