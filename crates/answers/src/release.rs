@@ -12,7 +12,7 @@ use assay_domain::{
     run::RunQuery,
     store::{Store, StoreError, in_snapshot},
     test::{TestName, TestOrdinal},
-    timestamp::Timestamp,
+    timestamp::{DAY_MS, Timestamp},
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, Verdict, VerdictStatus},
 };
 use serde::Serialize;
@@ -139,7 +139,7 @@ pub fn release(
             tests: page.part(failures).collect(),
             page,
         };
-        state.decide(partial_runs(history, branch));
+        state.decide(partial_runs(history, branch), now);
         Ok(state)
     })?;
     if state.state.suites.is_empty() {
@@ -203,7 +203,7 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
 
 impl ReleaseState {
     /// Writes the answer and its sentence.
-    fn decide(&mut self, partial_runs: Vec<String>) {
+    fn decide(&mut self, partial_runs: Vec<String>, now: Timestamp) {
         let mut gaps = self.gaps();
         gaps.extend(partial_runs);
         self.answer = match (self.failing_there_only, gaps.is_empty()) {
@@ -212,7 +212,7 @@ impl ReleaseState {
             (0, true) => ReleaseAnswer::Yes,
         };
         let failing = (self.answer != ReleaseAnswer::Unknown).then(|| self.failing_sentence());
-        let parts = failing.into_iter().chain(gaps).chain(self.other_facts());
+        let parts = failing.into_iter().chain(gaps).chain(self.other_facts(now));
         self.explanation = format!("{}: {}", self.answer, parts.collect::<Vec<_>>().join("; "));
     }
 
@@ -253,13 +253,17 @@ impl ReleaseState {
     }
 
     /// What the branches lack or share.
-    fn other_facts(&self) -> impl Iterator<Item = String> {
+    fn other_facts(&self, now: Timestamp) -> impl Iterator<Item = String> {
         let both = self.state.failing.saturating_sub(self.failing_there_only);
         let both = (both > 0).then(|| format!("{} on both", fail(both)));
         let stable = &self.stable;
         let lacks_stable = stable.suites.is_empty() && self.state.branch != stable.branch;
+        let oldest = self.state.suites.iter().map(|suite| suite.started_at).min();
+        let days = oldest.map(|oldest| now.since_ms(oldest).div_euclid(DAY_MS));
+        let age = days.filter(|days| *days > 0);
         both.into_iter()
             .chain(lacks_stable.then(|| nothing_ran(&stable.branch)))
+            .chain(age.map(|days| format!("by runs up to {days} d old")))
     }
 }
 
