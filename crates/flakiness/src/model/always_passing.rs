@@ -57,7 +57,10 @@ fn usual_move(
     let on_stable = timeline.chains[entry.chain].stable;
     match (entry.step, on_stable) {
         (Step::First, true) => Move::first_on_stable(),
-        (Step::First, false) => Move::first_on_branch(stable, &first_breaks(background.rates.branches_break)),
+        (Step::First, false) => Move::first_on_branch(
+            stable,
+            &first_breaks(&branch_breaks(background.rates.branches_break), 1.0),
+        ),
         (Step::SameRevision, _) => {
             let before = timeline.entries[position - 1].started_at();
             Move::rerun(entry.started_at().since_ms(before))

@@ -67,6 +67,13 @@ impl ChainState {
         }
     }
 
+    /// Applies the probability that broken code is left so.
+    pub(crate) fn leave(&mut self, broken: &PerRate) {
+        for (k, factor) in broken.iter().enumerate() {
+            self.broken[k] *= factor;
+        }
+    }
+
     /// The likelihood of the results, with good or broken code.
     #[inline]
     pub(crate) fn likelihood(&self) -> PerRate {

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     model::{
-        GRID, Likelihood, Move, Outcome, PerRate, RELIABLE, Step,
+        GRID, LEFT_BROKEN, Likelihood, Move, Outcome, PerRate, RELIABLE, Step,
         always_passing::AlwaysPassing,
         background::Background,
         branch_breaks, breaks_like_branch, breaks_like_sibling,
@@ -98,8 +98,8 @@ impl<'t, 'h> Filter<'t, 'h> {
             timeline,
             background,
             always_passing,
-            prior: prior(background.rates.unreliable),
-            prior_on_variant: prior_on_variant(background.rates.unreliable),
+            prior: prior(background.rates.unreliable, background.rates.branches_break),
+            prior_on_variant: prior_on_variant(background.rates.unreliable, background.rates.branches_break),
             branch_breaks: branch_breaks(background.rates.branches_break),
             visits: Positions::new(positions),
             deviating: Positions::new(positions),
@@ -321,6 +321,12 @@ impl<'t, 'h> Filter<'t, 'h> {
                 code.scale(&likelihood.map(|likelihood| 1.0 / likelihood));
             }
         }
+        if !chain.stable
+            && last.is_some_and(|last| test_counts.outcomes[last].failed())
+            && timeline.is_over(chain)
+        {
+            code.leave(&LEFT_BROKEN);
+        }
         self.multiply(first, &code.likelihood());
         chain.positions.end
     }
@@ -379,7 +385,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         if self.timeline.chains[self.timeline.entries[position].chain].stable {
             stable_breaks(self.background.rates.stable_breaks[position])
         } else if step == Step::First {
-            first_breaks(self.background.rates.branches_break)
+            first_breaks(&self.branch_breaks, 1.0)
         } else {
             self.branch_breaks
         }

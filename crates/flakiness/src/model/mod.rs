@@ -1,6 +1,6 @@
 //! The hidden Markov model: one hypothesis about each test, one code state per chain, and one observation at a time.
 //!
-//! The filter runs for eleven hypotheses side by side, so every quantity is an array over this grid.
+//! The filter runs for all hypotheses side by side, so every quantity is an array over this grid.
 #![expect(
     clippy::indexing_slicing,
     reason = "the index runs over the grid, which is the length of every array"
@@ -24,57 +24,84 @@ use assay_domain::{
     timestamp::DAY_MS,
 };
 
-/// The number of hypotheses about a test: eleven flake rates of tests that changes rarely break, and a reliable test that
-/// changes break often.
-pub(crate) const GRID: usize = 12;
+/// The number of hypotheses about a test: eleven flake rates of tests that changes rarely break, and two of a reliable test
+/// that changes break often.
+pub(crate) const GRID: usize = 13;
 
 /// One number for each hypothesis.
 pub(crate) type PerRate = [f64; GRID];
 
-/// The flake rates. The first and the last are those of a reliable test.
+/// The flake rates. The first one and those of [`TOUCHY`] are those of a reliable test.
 pub(crate) const RATES: PerRate = [
-    RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85, RELIABLE,
+    RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85, RELIABLE, RELIABLE,
 ];
 /// The flake rate of a reliable test.
 pub(crate) const RELIABLE: f64 = 2e-5;
-/// The hypothesis of a reliable test that changes break often.
-const TOUCHY: usize = GRID - 1;
-/// The share of such tests among the reliable ones.
+/// The hypotheses of a reliable test that changes break often, such as one that a schema is up to date: each with the
+/// probability that a branch breaks it at its first revision, if the project's rate is not higher.
+const TOUCHY: [(usize, f64); 2] = [(GRID - 2, 0.2), (GRID - 1, 0.05)];
+/// The hypotheses of a reliable test.
+pub(crate) const RELIABLE_TESTS: [usize; 3] = [0, TOUCHY[0].0, TOUCHY[1].0];
+/// The share of the first kind among the reliable tests, for a verdict. The causes know guards only.
 const TOUCHY_SHARE: f64 = 0.05;
-/// The probability that a branch breaks such a test at its first revision, and at each later one, if the project's rate
-/// is not higher. The revisions of a branch are one change: the later ones seldom break what the first one did not.
-const BRANCHES_BREAK_TOUCHY: (f64, f64) = (0.2, 0.02);
-/// Factor by which a new revision of the stable branch breaks such a test more often than others, up to a limit.
-const STABLE_BREAKS_TOUCHY: (f64, f64) = (30.0, 0.1);
+/// The rate at which all guards together break, as a share of the project's rate.
+const TOUCHY_BREAKAGES: f64 = 0.5;
+/// The factor for each later revision: the revisions of a branch are one change, and the later ones seldom break what the
+/// first one did not.
+const LATER_BREAKS_TOUCHY: f64 = 0.1;
+/// Factor by which a new revision of the stable branch breaks such a test more often than others, and the limit. Both count
+/// for the hypothesis that every branch breaks it.
+const STABLE_BREAKS_TOUCHY: (f64, f64) = (150.0, 0.5);
 /// The weights of the ten rates of an unreliable test. Few tests fail in every second run.
 const WEIGHTS: [f64; 10] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.2, 0.0];
 /// The same on one of several variants: some machines fail a test in most runs.
 const WEIGHTS_ON_VARIANT: [f64; 10] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.15, 0.05];
 
-/// The prior probability of each hypothesis, if this share of the project's tests is unreliable.
-pub(crate) fn prior(unreliable: f64) -> PerRate {
-    with_weights(unreliable, &WEIGHTS)
+/// The prior probability of each hypothesis, if this share of the project's tests is unreliable, and a revision of a branch
+/// breaks a test with probability `on_branches`.
+pub(crate) fn prior(unreliable: f64, on_branches: f64) -> PerRate {
+    with_weights(unreliable, on_branches, &WEIGHTS)
 }
 
 /// The same of a test on one of several variants.
-pub(crate) fn prior_on_variant(unreliable: f64) -> PerRate {
-    with_weights(unreliable, &WEIGHTS_ON_VARIANT)
+pub(crate) fn prior_on_variant(unreliable: f64, on_branches: f64) -> PerRate {
+    with_weights(unreliable, on_branches, &WEIGHTS_ON_VARIANT)
 }
 
-fn with_weights(unreliable: f64, weights: &[f64; 10]) -> PerRate {
+fn with_weights(unreliable: f64, on_branches: f64, weights: &[f64; 10]) -> PerRate {
     let all: f64 = weights.iter().sum();
     let mut prior = [0.0; GRID];
     for (prior, weight) in prior.iter_mut().skip(1).zip(weights) {
         *prior = unreliable * weight / all;
     }
     prior[0] = (1.0 - unreliable) * (1.0 - TOUCHY_SHARE);
-    prior[TOUCHY] = (1.0 - unreliable) * TOUCHY_SHARE;
+    prior[TOUCHY[0].0] = (1.0 - unreliable) * TOUCHY_SHARE;
+    with_guards(prior, on_branches)
+}
+
+/// Gives the guards their part of the reliable tests: together they break at a share of the project's rate.
+pub(crate) fn with_guards(mut prior: PerRate, on_branches: f64) -> PerRate {
+    let (k, first) = TOUCHY[1];
+    prior[k] = prior[0] * TOUCHY_BREAKAGES * (on_branches / first).min(1.0);
+    prior[0] -= prior[k];
     prior
+}
+
+/// The value of guards and that of all others.
+const fn beside_guard(usual: f64, guard: f64) -> PerRate {
+    let mut all = [usual; GRID];
+    all[TOUCHY[1].0] = guard;
+    all
 }
 
 /// The probability that the test is unreliable, given the posterior of each hypothesis.
 pub(crate) fn unreliable(weights: &PerRate) -> f64 {
-    1.0 - weights[0] - weights[TOUCHY]
+    1.0 - reliable(weights)
+}
+
+/// The probability that it is reliable.
+pub(crate) fn reliable(weights: &PerRate) -> f64 {
+    RELIABLE_TESTS.iter().map(|k| weights[*k]).sum()
 }
 
 /// The expected flake rate of the test, given the posterior of each hypothesis.
@@ -97,8 +124,10 @@ const SAME_REVISION_MENDS: f64 = 0.002;
 /// The probability that the world breaks a test within one revision: between two runs at the same time, and a day later.
 /// Dependencies and services change under a revision that runs every night.
 const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0015);
-/// The probability that a new revision of another branch mends a test.
-const BRANCHES_MEND: f64 = 0.2;
+/// The probability that a new revision of another branch mends a test: what a guard asks for is mostly done next.
+const BRANCHES_MEND: PerRate = beside_guard(0.2, 0.8);
+/// The factor for a guard that fails at the end of a branch that is over: nobody mended it.
+pub(crate) const LEFT_BROKEN: PerRate = beside_guard(1.0, 0.3);
 /// The probability that a revision that breaks a test on one variant breaks it on the next variant.
 const SIBLING: f64 = 0.85;
 /// The probability that a new stable revision contains the breakage of a branch whose last run failed.
@@ -130,6 +159,7 @@ pub(crate) fn constants() -> Vec<(&'static str, Vec<f64>)> {
         ("weights", WEIGHTS.to_vec()),
         ("weightsOnVariant", WEIGHTS_ON_VARIANT.to_vec()),
         ("touchyShare", vec![TOUCHY_SHARE]),
+        ("touchyBreakages", vec![TOUCHY_BREAKAGES]),
         ("firstStable", vec![FIRST_STABLE]),
         ("inherited", vec![INHERITED]),
         ("sameRevisionMends", vec![SAME_REVISION_MENDS]),
@@ -137,7 +167,8 @@ pub(crate) fn constants() -> Vec<(&'static str, Vec<f64>)> {
             "sameRevisionBreaks",
             vec![SAME_REVISION_BREAKS.0, SAME_REVISION_BREAKS.1],
         ),
-        ("branchesMend", vec![BRANCHES_MEND]),
+        ("branchesMend", vec![BRANCHES_MEND[0], BRANCHES_MEND[TOUCHY[1].0]]),
+        ("leftBroken", vec![LEFT_BROKEN[TOUCHY[1].0]]),
         ("sibling", vec![SIBLING]),
         ("merged", vec![MERGED]),
         ("caught", vec![CAUGHT]),
@@ -334,7 +365,7 @@ impl Move {
     pub(crate) fn new_on_branch(stable: Option<&PerRate>, breaks: &PerRate) -> Self {
         let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
         Self {
-            keeps: from_fn(|k| 1.0 - BRANCHES_MEND * (1.0 - inherited(k))),
+            keeps: from_fn(|k| 1.0 - BRANCHES_MEND[k] * (1.0 - inherited(k))),
             breaks: from_fn(|k| breaks[k] + (1.0 - breaks[k]) * CAUGHT * inherited(k)),
             own: from_fn(|k| breaks[k] * (1.0 - CAUGHT * inherited(k))),
         }
@@ -359,23 +390,33 @@ impl Move {
 /// The probability that a revision of a stable chain breaks a test, if it breaks most tests with this probability.
 pub(crate) fn stable_breaks(usual: f64) -> PerRate {
     let mut breaks = [usual; GRID];
-    breaks[TOUCHY] = (STABLE_BREAKS_TOUCHY.0 * usual).min(STABLE_BREAKS_TOUCHY.1);
+    for (k, first) in TOUCHY {
+        breaks[k] = first * (STABLE_BREAKS_TOUCHY.0 * usual).min(STABLE_BREAKS_TOUCHY.1);
+    }
     breaks
 }
 
 /// The probability that a new revision of another branch breaks a test, if it breaks most tests with this probability.
 pub(crate) fn branch_breaks(usual: f64) -> PerRate {
     let mut breaks = [usual; GRID];
-    breaks[TOUCHY] = usual.max(BRANCHES_BREAK_TOUCHY.1);
+    for (k, first) in TOUCHY {
+        breaks[k] = usual.max(LATER_BREAKS_TOUCHY * first);
+    }
     breaks
 }
 
-/// The same for the first revision of a branch.
-pub(crate) fn first_breaks(usual: f64) -> PerRate {
-    let first = (2.0 * usual).min(0.5);
-    let mut breaks = [first; GRID];
-    breaks[TOUCHY] = first.max(BRANCHES_BREAK_TOUCHY.0);
-    breaks
+/// The same for the first revision of a branch, given that for a later one. `share` is the part of all breakages that such
+/// a branch can have.
+pub(crate) fn first_breaks(later: &PerRate, share: f64) -> PerRate {
+    raised_at_first(later.map(|later| (2.0 * later).min(0.5)), share)
+}
+
+/// These rates, or those at which a branch breaks touchy tests at its first revision.
+pub(crate) fn raised_at_first(mut rates: PerRate, share: f64) -> PerRate {
+    for (k, first) in TOUCHY {
+        rates[k] = rates[k].max(share * first);
+    }
+    rates
 }
 
 /// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the

@@ -114,11 +114,11 @@ mod tests {
         twice.multiply_all(&product);
         let mut once = twice.clone();
         once.divide_all(&product);
-        let (_, log) = once.posterior(&[1.0; GRID].map(|one| one / 12.0));
-        let mean = (1.0 + 11.0 * 0.999_f64.powf(1e4)) / 12.0;
+        let (_, log) = once.posterior(&[1.0; GRID].map(|one| one / 13.0));
+        let mean = (1.0 + 12.0 * 0.999_f64.powf(1e4)) / 13.0;
         let expected = 10_000.0 * 1e-5_f64.ln() + mean.ln();
         assert!((log - expected).abs() < 1e-6, "{log} {expected}");
-        let prior = prior(0.06);
+        let prior = prior(0.06, 0.001);
         for (product, factors) in [(product, 1e4), (twice, 2e4)] {
             let others = prior.iter().sum::<f64>() - prior[3];
             let expected = prior[3] / (prior[3] + others * 0.999_f64.powf(factors));

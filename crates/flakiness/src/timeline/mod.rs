@@ -15,7 +15,7 @@ use assay_domain::{
     observation::{Bitmap, Failure, History, RunFacts, RunObservations},
     revision::StableBranch,
     test::TestOrdinal,
-    timestamp::Timestamp,
+    timestamp::{DAY_MS, Timestamp},
 };
 
 use crate::{
@@ -221,6 +221,12 @@ impl<'h> Timeline<'h> {
         let (before, rest) = variants.split_at_checked(own)?;
         let (own, after) = rest.split_first()?;
         Some((before, own, after))
+    }
+
+    /// Whether a chain has had no run for a day.
+    pub(crate) fn is_over(&self, chain: &Chain<'_>) -> bool {
+        let last = self.entries.get(chain.positions.clone()).and_then(<[_]>::last);
+        last.is_some_and(|last| self.window.1.since_ms(last.started_at()) > DAY_MS)
     }
 
     /// Whether a position is on the stable chain of its variant.

@@ -16,9 +16,27 @@ use proptest::prelude::*;
 use crate::history;
 
 pub(crate) const THETA: [f64; 11] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85];
-/// The hypotheses about a test: the rates, and a reliable test that changes break often.
-const HYPOTHESES: usize = 12;
+/// The hypotheses about a test: the rates, and two of a reliable test that changes break often.
+pub(crate) const HYPOTHESES: usize = 13;
 const DAY_MS: f64 = 86_400_000.0;
+
+/// The probability that a branch breaks a test at first that changes break often.
+pub(crate) fn touchy(k: usize) -> Option<f64> {
+    [(11, 0.2), (12, 0.05)]
+        .into_iter()
+        .find(|(of, _)| *of == k)
+        .map(|(_, first)| first)
+}
+
+/// The prior of a reliable test, and of such tests among them; `frequent` is the share of the more frequent ones.
+pub(crate) fn prior_of_reliable(k: usize, frequent: f64, other: f64) -> f64 {
+    let seldom = 0.5 * f64::min(1.0, other / 0.05);
+    match k {
+        11 => frequent,
+        12 => (1.0 - frequent) * seldom,
+        _ => (1.0 - frequent) * (1.0 - seldom),
+    }
+}
 
 /// A variant run of the window. Revision, branch and variant are names.
 #[derive(Clone)]
@@ -554,9 +572,8 @@ fn judge(
     (of_calendar, now): (&[Row], Timestamp),
 ) -> Plain {
     let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
-    // The filter. The last hypothesis is a reliable test that changes break often.
-    let theta = |k: usize| THETA[k % 11];
-    let is_touchy = |k: usize| k == 11;
+    // The filter.
+    let theta = |k: usize| THETA[if touchy(k).is_some() { 0 } else { k }];
     let mut log_by_variant: BTreeMap<&str, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut b: BTreeMap<Chain, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut latest: BTreeMap<Chain, (&str, i64, char)> = BTreeMap::new();
@@ -577,8 +594,7 @@ fn judge(
         })
         .collect();
     let prior = |k: usize| match k {
-        0 => (1.0 - unreliable) * 0.95,
-        11 => (1.0 - unreliable) * 0.05,
+        0 | 11 | 12 => (1.0 - unreliable) * prior_of_reliable(k, 0.05, other),
         8 => unreliable * 0.5 / 7.7,
         9 => unreliable * 0.2 / 7.7,
         10 => 0.0,
@@ -651,18 +667,14 @@ fn judge(
             })
             .max()
             .filter(|streak| *streak > 0);
-        let of_branch = |k: usize| if is_touchy(k) { other.max(0.02) } else { other };
+        let of_branch = |k: usize| touchy(k).map_or(other, |first| other.max(0.1 * first));
         let of_first = |k: usize| {
-            let first = f64::min(0.5, 2.0 * other);
-            if is_touchy(k) { first.max(0.2) } else { first }
+            let first = f64::min(0.5, 2.0 * of_branch(k));
+            touchy(k).map_or(first, |touchy| first.max(touchy))
         };
         let of_stable = |k: usize| {
             let breaks = row.stable_rates.0;
-            if is_touchy(k) {
-                (30.0 * breaks).min(0.1)
-            } else {
-                breaks
-            }
+            touchy(k).map_or(breaks, |first| (150.0 * first * breaks).min(0.5 * first))
         };
         let breaks = |k: usize, usual: f64| {
             let alone = if is_stable(chain) {
@@ -722,7 +734,8 @@ fn judge(
                     } else {
                         let h = breaks(k, of_branch(k));
                         let either = h + (1.0 - h) * 0.3 * m;
-                        (either, 0.2 * (1.0 - m), h * (1.0 - 0.3 * m) / either)
+                        let mends = if k == 12 { 0.8 } else { 0.2 };
+                        (either, mends * (1.0 - m), h * (1.0 - 0.3 * m) / either)
                     };
                     // Revision by revision, from broken code and from good code.
                     let (mut still_broken, mut broken) = (1.0, 0.0);
@@ -749,6 +762,13 @@ fn judge(
             .entry((&*row.variant, &*row.revision))
             .or_insert(Some([0.0; HYPOTHESES]));
         *entry = entry.filter(|_| *letter == 'F').map(|_| own_broke);
+        // What fails at the end of a branch that is over was not mended.
+        let last_result = own.iter().rfind(|(_, of, ..)| of == chain).unwrap().0;
+        let last_run = rows.iter().zip(chains).rfind(|(_, of)| of == chain).unwrap().0;
+        let is_over = now.unix_ms() - last_run.at > 86_400_000;
+        if std::ptr::eq(last_result, *row) && *letter == 'F' && is_over && !is_stable(chain) {
+            log_by_variant.get_mut(&*row.variant).unwrap()[12] += f64::ln(1.0 - 0.7 * next[12]);
+        }
     }
     // The posterior over the variants for which a condition holds, and the logarithm of their marginal likelihood.
     let prior_on_variant = |k: usize| {
@@ -774,7 +794,7 @@ fn judge(
     let failed_ever = own.iter().any(|(_, _, letter, _)| *letter != 'P');
     // The test is reliable, unreliable everywhere, or unreliable on one variant and reliable on all others.
     let variants: Vec<&str> = log_by_variant.keys().copied().collect();
-    let is_reliable = |k: usize| matches!(k, 0 | 11);
+    let is_reliable = |k: usize| k == 0 || touchy(k).is_some();
     let mut explanations: Vec<(f64, bool, f64)> = Vec::new();
     for (k, weight) in w.iter().enumerate() {
         let everywhere = if is_reliable(k) || variants.len() == 1 {
@@ -801,8 +821,9 @@ fn judge(
         let elsewhere_too: BTreeSet<&str> = others.flat_map(|other| failed_on(other)).collect();
         let shared = failed_on(variant).intersection(&elsewhere_too).count();
         let breakages = f64::powi(0.0015, shared as i32);
-        let share =
-            0.3 / variants.len() as f64 * (elsewhere[0] + elsewhere[11]) / (1.0 - unreliable) * breakages;
+        let share = 0.3 / variants.len() as f64 * (elsewhere[0] + elsewhere[11] + elsewhere[12])
+            / (1.0 - unreliable)
+            * breakages;
         for k in (0..HYPOTHESES).filter(|k| !is_reliable(*k)) {
             explanations.push((
                 f64::ln(share * here[k]) + log_here + log_elsewhere,

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use crate::{
     history,
     reference::{
-        Row, THETA, calendar, chain_of, is_queue, is_same_crowd, next_of_crowd, of_branches, rows,
-        stable_chains,
+        HYPOTHESES, Row, THETA, calendar, chain_of, is_queue, is_same_crowd, next_of_crowd, of_branches,
+        prior_of_reliable, rows, stable_chains, touchy,
     },
 };
 
@@ -50,6 +50,8 @@ struct RowOfTest<'r> {
     witnesses: Witnesses,
     /// The revision of the stable branch at which its code left it.
     base: Option<&'r String>,
+    /// Whether its branch has had no run for a day.
+    is_over: bool,
 }
 
 /// The other branches that met a failure.
@@ -143,7 +145,11 @@ impl RowOfTest<'_> {
 type OfTest = (Vec<Six>, Vec<usize>, f64);
 
 /// The parts of a test, for the failures of the stable branch or for others.
-fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bool)) -> OfTest {
+fn six_of_test(
+    (rows, until): (&[Row], i64),
+    test: u32,
+    (learned, of_stable): (&StableBranch, bool),
+) -> OfTest {
     let mut order: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].results.contains_key(&test))
         .collect();
@@ -167,6 +173,10 @@ fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bo
         .iter()
         .map(|i| {
             let (variant, branch) = chain_of(rows, &rows[*i]);
+            let mut of_chain = rows
+                .iter()
+                .filter(|row| chain_of(rows, row) == (variant.clone(), branch.clone()));
+            let is_over = until - of_chain.next_back().unwrap().at > 86_400_000;
             RowOfTest {
                 row: &rows[*i],
                 variant,
@@ -176,6 +186,7 @@ fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bo
                 calendar: rate_at(rows[*i].at),
                 witnesses: Witnesses::default(),
                 base: base_of(rows, &rows[*i]),
+                is_over,
             }
         })
         .collect();
@@ -211,15 +222,21 @@ fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bo
     };
     let mut passes: Vec<(f64, (f64, Vec<Six>))> = Vec::new();
     for only in hypotheses {
-        for (k, theta) in THETA.iter().enumerate().take(10) {
+        for k in (0..HYPOTHESES).filter(|k| ![10, 11].contains(k)) {
+            let is_reliable = k == 0 || touchy(k).is_some();
+            let (theta, prior) = match is_reliable {
+                true => (THETA[0], learned.rates[0] * prior_of_reliable(k, 0.0, rate)),
+                false => (THETA[k], learned.rates[k]),
+            };
             let share = match only {
-                Some(_) if k == 0 => continue,
+                Some(_) if is_reliable => continue,
                 Some(_) => 0.3 / variants,
-                None if k > 0 && variants > 1.0 => 0.7,
+                None if !is_reliable && variants > 1.0 => 0.7,
                 None => 1.0,
             };
-            let pass = one_rate(&results, *theta, only, other, of_stable.then_some(learned));
-            passes.push((learned.rates[k] * share, pass));
+            let rates = (theta, touchy(k), other);
+            let pass = one_rate(&results, rates, only, of_stable.then_some(learned));
+            passes.push((prior * share, pass));
         }
     }
     let top = passes
@@ -411,7 +428,11 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
     [p[0], p[1] + p[2], p[3], p[4], p[5]]
 }
 
-fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(), TestCaseError> {
+fn compare(
+    causes: &[FailureCause],
+    history: &History,
+    (rows, until): (&[Row], Timestamp),
+) -> Result<(), TestCaseError> {
     let learned = stable_branch(rows);
     let mut known: BTreeMap<(u32, bool), OfTest> = BTreeMap::new();
     for cause in causes {
@@ -421,7 +442,7 @@ fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(
         let stable = chain_of(rows, row).1.as_deref() == Some("main");
         let of_test = known
             .entry((cause.test, stable))
-            .or_insert_with(|| six_of_test(rows, cause.test, (&learned, stable)));
+            .or_insert_with(|| six_of_test((rows, until.unix_ms()), cause.test, (&learned, stable)));
         let index = of_test.1.iter().position(|i| is_run(&&rows[*i])).unwrap();
         let plain = five(rows, of_test, cause.test, index);
         let p = cause.probabilities;
@@ -461,7 +482,7 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
     let (window, _) = rows(history, now);
     let causes = Engine::default().causes(history, &texts, Knowledge::Hindsight, now);
     prop_assert_eq!(causes.len(), failures(&window, None));
-    compare(&causes, history, &window)?;
+    compare(&causes, history, (&window, now))?;
     let at_the_time = Engine::default().causes(history, &texts, Knowledge::AtTheTime, now);
     prop_assert_eq!(at_the_time.len(), failures(&window, None));
     for observed in history.runs.iter().step_by(7) {
@@ -469,7 +490,7 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
         let causes = Engine::default().causes_of_run(history, &texts, run.number, Knowledge::AtTheTime, now);
         let (until, _) = rows(history, run.started_at);
         prop_assert_eq!(causes.len(), failures(&until, Some(run.number)));
-        compare(&causes, history, &until)?;
+        compare(&causes, history, (&until, run.started_at))?;
         if (now.plus_days(-14)..=now).contains(&run.started_at) {
             let of_window = at_the_time
                 .iter()

@@ -143,6 +143,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
         stable: *branch == "main",
         queue: false,
         variant: variants.iter().position(|known| known == variant).unwrap(),
+        is_over: false,
         base: chains.iter().position(|chain| *chain == ("main", *variant)),
     });
     let facts: Vec<ChainFacts> = facts.collect();

@@ -56,6 +56,8 @@ pub(crate) struct ChainFacts {
     pub(crate) queue: bool,
     /// Its variant, by number.
     pub(crate) variant: usize,
+    /// Whether it has had no run for a day.
+    pub(crate) is_over: bool,
     /// The stable chain of its variant, if the test ran on it.
     pub(crate) base: Option<usize>,
 }
@@ -99,6 +101,8 @@ pub(crate) struct Link {
     /// The sibling, if one crowd may have failed the test on both: they belong to one run, the sibling failed with others,
     /// and the result failed or has a background.
     pub(crate) in_same_crowd: Option<usize>,
+    /// Whether it is the last result of a branch that is over, and failed.
+    pub(crate) is_left_broken: bool,
     /// The time since the previous result of its chain; 0 if there is none.
     pub(crate) apart_ms: i64,
     /// Whether the previous result of its chain has another base.
@@ -204,10 +208,16 @@ pub(crate) fn links(sequence: &Sequence) -> Vec<Link> {
             is_first_on_stable: step == Step::First && chain.stable,
             in_same_crowd,
             apart_ms,
+            is_left_broken: false,
             is_base_moved: before.is_none_or(|before| sequence.results[before].base != result.base),
             merged_streak,
             same_change: same_change.into_iter().collect(),
         });
+    }
+    for last in last_of_chain.into_iter().flatten() {
+        let result = &sequence.results[last];
+        let chain = sequence.chains[result.chain];
+        links[last].is_left_broken = !chain.stable && chain.is_over && result.outcome.failed();
     }
     links
 }

@@ -15,7 +15,10 @@ use super::{
     prediction::{Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
 };
 use crate::{
-    model::{GRID, Likelihood, PerRate, RATES, RELIABLE, SIBLING, Step, project_rates::USUALLY_UNRELIABLE},
+    model::{
+        GRID, LEFT_BROKEN, Likelihood, PerRate, RATES, RELIABLE, RELIABLE_TESTS, SIBLING, Step,
+        project_rates::USUALLY_UNRELIABLE, reliable,
+    },
     numbers::count,
 };
 
@@ -37,13 +40,16 @@ pub(crate) const EARLIER: usize = 4;
 /// Broken by this revision.
 pub(crate) const THIS: usize = 5;
 
-/// The prior probability of each rate. The causes know no tests that changes break often, because the question is whether
-/// this change broke the test, and none that fail in most runs.
+/// The prior probability of each rate. The causes know no tests that fail in most runs. Those that changes break often have
+/// a part of the reliable ones, by the project's rate of breaking.
 pub(crate) const PRIOR: PerRate = {
     let mut prior = [USUALLY_UNRELIABLE / 9.0; GRID];
     prior[0] = 1.0 - USUALLY_UNRELIABLE;
-    prior[GRID - 2] = 0.0;
-    prior[GRID - 1] = 0.0;
+    let mut none = GRID - 3;
+    while none < GRID {
+        prior[none] = 0.0;
+        none += 1;
+    }
     prior
 };
 /// The share of unreliable tests that are so on one variant only, if a test has several.
@@ -89,7 +95,9 @@ impl Hypothesis {
         // A reliable test is so everywhere.
         let of_unreliable = |share: f64, reliable: f64| -> PerRate {
             let mut prior = prior.map(|prior| prior * share);
-            prior[0] *= reliable / share;
+            for k in RELIABLE_TESTS {
+                prior[k] *= reliable / share;
+            }
             prior
         };
         let mut most: Vec<(usize, u32)> = failures
@@ -150,7 +158,7 @@ pub(crate) fn smooth(sequence: &Sequence, on_branches: f64, prior: &PerRate) -> 
         unreliable: vec![0.0; variants.unwrap_or(0)],
     };
     for ((hypothesis, forward), weights) in passes.iter().zip(&weights) {
-        let unreliable: f64 = weights[1..].iter().sum();
+        let unreliable = weights.iter().sum::<f64>() - reliable(weights);
         for (variant, of_variant) in posterior.unreliable.iter_mut().enumerate() {
             if hypothesis.only_on.is_none_or(|only| only == variant) {
                 *of_variant += unreliable;
@@ -272,6 +280,12 @@ impl Forward {
             }
             if sequence.chains[result.chain].stable {
                 stable[result.chain].add(result, &predicted, &relative, state);
+            }
+            if link.is_left_broken {
+                let broken = state.broken();
+                for (k, product) in product.iter_mut().enumerate() {
+                    *product *= 1.0 - (1.0 - LEFT_BROKEN[k]) * broken[k];
+                }
             }
             if index % FACTORS == FACTORS - 1 || index + 1 == links.len() {
                 for (log, product) in forward.log_likelihood.iter_mut().zip(&mut product) {
@@ -424,6 +438,13 @@ impl Later {
         before: [1.0; GRID],
         outage: [1.0; GRID],
     };
+    /// Those of a branch that is over and ends with a failure.
+    const LEFT_BROKEN: Self = Self {
+        good: [1.0; GRID],
+        broken: LEFT_BROKEN,
+        before: LEFT_BROKEN,
+        outage: LEFT_BROKEN,
+    };
 
     /// Adds the result before the later ones.
     fn go_back(&mut self, step: &ForwardStep) {
@@ -463,6 +484,9 @@ fn backward(
     for (index, (step, link)) in forward.steps.iter().zip(links).enumerate().rev() {
         let result = &sequence.results[index];
         let later = &mut later_of_chain[result.chain];
+        if link.is_left_broken {
+            *later = Later::LEFT_BROKEN;
+        }
         let of_sibling = by_sibling.remove(&index).unwrap_or(OfSibling::NONE);
         if let Some((failure, earlier)) = failures
             .split_last()

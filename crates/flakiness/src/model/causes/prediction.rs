@@ -12,7 +12,8 @@ use super::{
 };
 use crate::model::{
     BRANCHES_MEND, CAUGHT, FIRST_STABLE, GRID, INHERITED, PerRate, SAME_REVISION_MENDS, SIBLING, Step,
-    breaks_like_branch, breaks_like_sibling, same_revision_breaks,
+    branch_breaks, breaks_like_branch, breaks_like_sibling, first_breaks, raised_at_first,
+    same_revision_breaks, stable_breaks,
 };
 
 /// How many times as probable a change outside of the code is as a breakage by the branch: if one other branch failed with
@@ -198,11 +199,11 @@ pub(crate) fn predict(
         (_, Some(_)) => (ONE, 0.0),
         (_, None) => (ONE, CAUGHT),
     };
-    let (stable_breaks, stable_mends) = result.stable_rates;
+    let (on_stable, stable_mends) = result.stable_rates;
     let usual = match (link.step, chain.stable) {
-        (Step::First, true) => FIRST_STABLE,
-        (_, true) => stable_breaks,
-        (_, false) => on_branches,
+        (Step::First, true) => [FIRST_STABLE; GRID],
+        (_, true) => stable_breaks(on_stable),
+        (_, false) => branch_breaks(on_branches),
     };
     let stable_chain = if chain.stable {
         Some(result.chain)
@@ -211,9 +212,9 @@ pub(crate) fn predict(
     };
     let again = stable_chain.map_or(ZERO, |chain| stable[chain].lands_again(result));
     let passed_alone = if chain.queue { PASSED_ALONE } else { 1.0 };
-    let usual = again.map(|again| passed_alone * (usual + (1.0 - usual) * again));
+    let usual = from_fn(|k| passed_alone * (usual[k] + (1.0 - usual[k]) * again[k]));
     let broken = match link.merged_streak {
-        Some(streak) => breaks_like_branch(streak, &usual, &[on_branches; GRID]),
+        Some(streak) => breaks_like_branch(streak, &usual, &branch_breaks(on_branches)),
         None => usual,
     };
     let outages = match (link.step, chain.stable) {
@@ -221,7 +222,7 @@ pub(crate) fn predict(
         (_, true) => {
             let (first, later) = sequence.outage_ratios;
             let ratio = if result.failed_before { later } else { first };
-            (ratio * stable_breaks).min(OUTSIDE_AT_MOST)
+            (ratio * on_stable).min(OUTSIDE_AT_MOST)
         }
     };
     let alone = Faults {
@@ -231,16 +232,20 @@ pub(crate) fn predict(
     // Like a breakage: what the revision broke with others, it mostly broke on the sibling, too.
     let crowd = link.sibling.map_or(1.0, |_| 1.0 - SIBLING) * result.chi * result.beta;
     let crowd = crowd / (1.0 + crowd);
-    let drift = match result.witnesses {
+    let times = match result.witnesses {
         0 => 0.0,
-        1 => WITNESSES.0 * on_branches,
-        _ => WITNESSES.1 * on_branches,
+        1 => WITNESSES.0,
+        _ => WITNESSES.1,
     };
-    let drift = drift.min(OUTSIDE_AT_MOST);
+    let own = match link.step {
+        Step::First => raised_at_first(branch_breaks(on_branches), passed_alone),
+        Step::SameRevision | Step::NewRevision => branch_breaks(on_branches),
+    };
+    let drift = own.map(|own| (times * own).min(OUTSIDE_AT_MOST));
     let with = |faults: &Faults| match (link.step, chain.stable) {
         (Step::First, true) => first_on_stable(faults),
         (_, true) => new_on_stable(now, faults, stable_mends, crowd),
-        (_, false) => new_revision(now, (&m, &base), &faults.broken, crowd, drift),
+        (_, false) => new_revision(now, (&m, &base), &faults.broken, crowd, &drift),
     };
     let faults_of = |predicted: &Prediction| Faults {
         broken: predicted.shares.lasting(),
@@ -262,7 +267,7 @@ pub(crate) fn predict(
             (with(&alone.beside(shared)), faults_of(&apart))
         }
         None if link.step == Step::First && !chain.stable => {
-            let broken = alone.broken.map(|broken| (2.0 * broken).min(0.5));
+            let broken = first_breaks(&alone.broken, passed_alone);
             (with(&Faults { broken, ..alone }), Faults::NONE)
         }
         None => (with(&alone), Faults::NONE),
@@ -351,7 +356,7 @@ fn new_revision(
     (m, base): (&PerRate, &(PerRate, f64)),
     h: &PerRate,
     crowd: f64,
-    drift: f64,
+    outside: &PerRate,
 ) -> Prediction {
     let mut predicted = Prediction {
         shares: Shares::NONE,
@@ -362,12 +367,12 @@ fn new_revision(
         breaks_before: ZERO,
     };
     for k in 0..GRID {
-        let keeps = 1.0 - BRANCHES_MEND * (1.0 - m[k]);
+        let keeps = 1.0 - BRANCHES_MEND[k] * (1.0 - m[k]);
         let caught = base.1 * m[k];
         let kept_before = keeps * base.0[k];
         let own = h[k] * (1.0 - caught);
         let own = own + (1.0 - own - caught) * crowd;
-        let drift = (1.0 - own - caught) * drift;
+        let drift = (1.0 - own - caught) * outside[k];
         let breaks = own + caught + drift;
         let good = now.good[k];
         let code = now.this[k] + now.earlier[k];

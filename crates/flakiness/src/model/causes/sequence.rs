@@ -229,6 +229,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
             stable: false,
             queue: false,
             variant: 0,
+            is_over: false,
             base: None,
         };
         chains.len()
@@ -244,6 +245,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
             stable: chain.stable,
             queue: chain.queue,
             variant: chain.lane,
+            is_over: timeline.is_over(chain),
             base: stable.and_then(|stable| chains.get(&stable).copied()),
         };
     }

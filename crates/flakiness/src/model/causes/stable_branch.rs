@@ -14,7 +14,7 @@ use super::{
     parts::{PRIOR, posterior},
 };
 use crate::{
-    model::{GRID, PerRate, RATES, Step, background::Background},
+    model::{GRID, PerRate, RATES, Step, background::Background, with_guards},
     numbers::count,
     timeline::{Chain, Timeline},
 };
@@ -67,7 +67,7 @@ impl StableBranch {
             breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected))
                 .clamp(BREAKS.0, BREAKS.1),
             crowds: (again / ended).min(1.0),
-            rates: learn_rates(&breakages.tests),
+            rates: with_guards(learn_rates(&breakages.tests), background.rates.branches_break),
             streaks: breakages.streaks,
             shared_streaks: breakages.shared(false),
             first_shared_streaks: breakages.shared(true),

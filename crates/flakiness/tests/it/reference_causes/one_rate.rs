@@ -46,9 +46,8 @@ struct OnStable<'r> {
 /// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
 pub(super) fn one_rate(
     results: &[RowOfTest<'_>],
-    theta: f64,
+    (theta, touchy, other): (f64, Option<f64>, f64),
     only_on: Option<&String>,
-    other: f64,
     learned: Option<&StableBranch>,
 ) -> (f64, Vec<Six>) {
     // On the other variants the test is reliable. At its times of the calendar it fails by that, too.
@@ -138,19 +137,21 @@ pub(super) fn one_rate(
             rates => rates,
         };
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
+        let of_branch = touchy.map_or(other, |first| other.max(0.1 * first));
         let chi = here.chi * learned.filter(|_| stable).map_or(1.0, |learned| learned.crowds);
         let failed = |s: &RowOfTest<'_>| s.row.results[&s.test].0 == 'F';
         let mut alone = match last_here {
             None if stable => 0.015,
-            _ if stable => stable_breaks,
-            _ => other,
+            _ if stable => touchy.map_or(stable_breaks, |first| {
+                first * f64::min(150.0 * stable_breaks, 0.5)
+            }),
+            _ => of_branch,
         };
         if last_here.is_some() || !stable {
             alone += (1.0 - alone) * most(&|_, again| if again { 0.015 } else { 0.0 });
         }
-        if is_queue(here.branch.as_ref()) {
-            alone *= 0.1;
-        }
+        let share = if is_queue(here.branch.as_ref()) { 0.1 } else { 1.0 };
+        alone *= share;
         let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
         let streak_begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
         let mut merged = false;
@@ -174,7 +175,7 @@ pub(super) fn one_rate(
                 (0..=86_400_000).contains(&age).then_some(failing.len())
             });
             if let Some(streak) = streaks.max() {
-                alone += (1.0 - alone) * 0.2 * other / (other + theta.powi(streak as i32));
+                alone += (1.0 - alone) * 0.2 * of_branch / (of_branch + theta.powi(streak as i32));
                 merged = true;
             }
         }
@@ -239,10 +240,14 @@ pub(super) fn one_rate(
         });
         let x = chi * beta * sibling.map_or(1.0, |_| 0.15);
         let x = x / (1.0 + x);
+        let at_first = match last_here {
+            None => share * touchy.unwrap_or(0.0),
+            Some(_) => 0.0,
+        };
         let d = match here.witnesses.branches {
             0 => 0.0,
-            1 => f64::min(0.3, 2.0 * other),
-            _ => f64::min(0.3, 6.0 * other),
+            1 => f64::min(0.3, 2.0 * f64::max(of_branch, at_first)),
+            _ => f64::min(0.3, 6.0 * f64::max(of_branch, at_first)),
         };
         // A new branch begins with what is known of its changes.
         let mut of_changes = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
@@ -298,13 +303,15 @@ pub(super) fn one_rate(
                 }
                 _ => {
                     let h = match last_here {
-                        None if sibling.is_none() => f64::min(0.5, 2.0 * h),
+                        None if sibling.is_none() => {
+                            f64::max(f64::min(0.5, 2.0 * h), share * touchy.unwrap_or(0.0))
+                        }
                         _ => h,
                     };
                     let k = if stable {
                         1.0 - stable_mends
                     } else {
-                        1.0 - 0.2 * (1.0 - m)
+                        1.0 - touchy.map_or(0.2, |_| 0.8) * (1.0 - m)
                     };
                     // What the stable branch broke is taken over, and stays, with the merge base.
                     let (caught, stays) = match at_base {
@@ -399,6 +406,18 @@ pub(super) fn one_rate(
     }
     // The probability of the later results if the code is good, broken, in an outage, and broken before the branch.
     let mut message: BTreeMap<crate::reference::Chain, (f64, f64, f64, f64)> = BTreeMap::new();
+    // What fails at the end of a branch that is over was not mended.
+    let ends: BTreeMap<_, _> = results
+        .iter()
+        .map(|here| ((here.variant.clone(), here.branch.clone()), here))
+        .collect();
+    for (chain, last) in ends {
+        let failed = last.row.results[&last.test].0 == 'F';
+        if touchy == Some(0.05) && failed && last.is_over && !last.is_stable() {
+            log += (1.0 - 0.7 * (1.0 - shares[&chain][6])).ln();
+            message.insert(chain, (1.0, 0.3, 0.3, 0.3));
+        }
+    }
     // The factors of the later variants for the parts.
     let mut extra = vec![[1.0; 8]; results.len()];
     for index in (0..results.len()).rev() {
