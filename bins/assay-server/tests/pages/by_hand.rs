@@ -1,7 +1,7 @@
-//! Checks that need a program from npm, pictures for the documents, and measurements. Each is started by hand, as
-//! docs/pages.md describes.
+//! Checks that need a program from npm, and pictures for the documents. Each is started by hand, as docs/pages.md
+//! describes.
 
-use std::{env, fs, time::Instant};
+use std::{env, fs};
 
 use assay_testkit::{Browser, Cli, Scripts, stderr_text};
 use serde_json::json;
@@ -102,42 +102,4 @@ fn pictures_of_the_demonstration() {
     browser.resize(1_280, 1_400);
     browser.darken(false);
     fs::write(format!("{folder}/analyze.png"), browser.picture()).unwrap();
-}
-
-/// Prints the median times of pages of a run of 5,000 tests and of a project of 100,000 tests, which have limits.
-#[test]
-#[ignore = "a measurement: see docs/performance.md"]
-fn times_of_large_pages() {
-    let world = World::new();
-    world.import_many(5_000, "large");
-    world.import_many(100_000, "larger");
-    let cookie = world.cookie();
-    let project = format!("/p/{}", world.project);
-    let runs = world.api(&format!("/projects/{}/runs?perPage=10", world.project));
-    let runs = runs["runs"].as_array().unwrap();
-    let large = runs.iter().find(|run| run["counts"]["total"] == 5_000).unwrap();
-    let run = format!("{project}/runs/{}", large["id"].as_str().unwrap());
-    let pages = [
-        (format!("{run}?show=failed"), 60.0),
-        (format!("{run}?show=all"), 60.0),
-        (format!("{project}/tests?search=length%20777"), 100.0),
-        (format!("{project}/tests?status=flaky"), 100.0),
-        (project, 100.0),
-    ];
-    let mut too_slow = Vec::new();
-    for (page, most_ms) in pages {
-        let mut times: Vec<f64> = (0..21)
-            .map(|_| {
-                let began = Instant::now();
-                assert_eq!(world.page(&page, &cookie).status, 200);
-                began.elapsed().as_secs_f64() * 1_000.0
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        eprintln!("{:7.1} ms, at most {most_ms:7.1} ms: {page}", times[10]);
-        if times[10] > most_ms {
-            too_slow.push(page);
-        }
-    }
-    assert_eq!(too_slow, Vec::<String>::new());
 }

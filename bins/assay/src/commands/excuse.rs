@@ -1,6 +1,6 @@
 //! `assay excuse`: failures that a team accepts until a day.
 
-use std::{collections::HashSet, path::Path, process::ExitCode};
+use std::{collections::HashSet, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use assay_cli_job::gate::{
@@ -40,12 +40,12 @@ Example:
   assay excuse check
 
 Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
-    Check,
+    Check(FileArgs),
     /// Print the entries of .assay/excused.toml
     #[command(after_help = "\
 Example:
   assay excuse list")]
-    List,
+    List(FileArgs),
 }
 
 /// Print entries for .assay/excused.toml
@@ -74,14 +74,21 @@ struct ProposeArgs {
     server: ProjectFlags,
 }
 
+/// Where the file is.
+#[derive(Debug, Args)]
+struct FileArgs {
+    /// The checkout; without it the repository of the current folder
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    root: PathBuf,
+}
+
 /// Runs `assay excuse`.
 pub(crate) fn run(global: &Global, args: &ExcuseArgs) -> anyhow::Result<ExitCode> {
     let now = clock::now();
-    let excuses = || read(Path::new("."));
     match &args.command {
         ExcuseCommand::Propose(args) => propose(global, args, now),
-        ExcuseCommand::Check => check(global, &excuses()?, now),
-        ExcuseCommand::List => list(global, &excuses()?, now),
+        ExcuseCommand::Check(args) => check(global, &read(&args.root)?, now),
+        ExcuseCommand::List(args) => list(global, &read(&args.root)?, now),
     }
 }
 
