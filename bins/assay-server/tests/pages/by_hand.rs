@@ -75,7 +75,11 @@ fn pictures_of_the_demonstration() {
         let path = browser.run(&script);
         browser.open(&format!("{site}{}", path.as_str().unwrap()));
     };
-    follow("main h2 a");
+    let storefront = browser.run(
+        "return [...document.querySelectorAll('main h2 a')] \
+         .find((link) => link.textContent.includes('storefront')).getAttribute('href')",
+    );
+    browser.open(&format!("{site}{}", storefront.as_str().unwrap()));
     let draw = |name: &str| {
         browser.resize(1_280, 960);
         for (is_dark, suffix) in [(false, "light"), (true, "dark")] {
