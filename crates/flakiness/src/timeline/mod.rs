@@ -223,10 +223,16 @@ impl<'h> Timeline<'h> {
         Some((before, own, after))
     }
 
-    /// Whether a chain has had no run for a day.
+    /// Whether the newest run is more than a day younger than a chain's last one. It does not depend on the time of the
+    /// judgement, which requests share.
     pub(crate) fn is_over(&self, chain: &Chain<'_>) -> bool {
         let last = self.entries.get(chain.positions.clone()).and_then(<[_]>::last);
-        last.is_some_and(|last| self.window.1.since_ms(last.started_at()) > DAY_MS)
+        let newest = self
+            .newest_first
+            .first()
+            .and_then(|newest| self.entries.get(*newest));
+        last.zip(newest)
+            .is_some_and(|(last, newest)| newest.started_at().since_ms(last.started_at()) > DAY_MS)
     }
 
     /// Whether a position is on the stable chain of its variant.

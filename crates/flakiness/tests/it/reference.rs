@@ -765,7 +765,8 @@ fn judge(
         // What fails at the end of a branch that is over was not mended.
         let last_result = own.iter().rfind(|(_, of, ..)| of == chain).unwrap().0;
         let last_run = rows.iter().zip(chains).rfind(|(_, of)| of == chain).unwrap().0;
-        let is_over = now.unix_ms() - last_run.at > 86_400_000;
+        let newest = rows.iter().map(|row| row.at).max().unwrap();
+        let is_over = newest - last_run.at > 86_400_000;
         if std::ptr::eq(last_result, *row) && *letter == 'F' && is_over && !is_stable(chain) {
             log_by_variant.get_mut(&*row.variant).unwrap()[12] += f64::ln(1.0 - 0.7 * next[12]);
         }

@@ -145,11 +145,7 @@ impl RowOfTest<'_> {
 type OfTest = (Vec<Six>, Vec<usize>, f64);
 
 /// The parts of a test, for the failures of the stable branch or for others.
-fn six_of_test(
-    (rows, until): (&[Row], i64),
-    test: u32,
-    (learned, of_stable): (&StableBranch, bool),
-) -> OfTest {
+fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bool)) -> OfTest {
     let mut order: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].results.contains_key(&test))
         .collect();
@@ -176,7 +172,8 @@ fn six_of_test(
             let mut of_chain = rows
                 .iter()
                 .filter(|row| chain_of(rows, row) == (variant.clone(), branch.clone()));
-            let is_over = until - of_chain.next_back().unwrap().at > 86_400_000;
+            let newest = rows.iter().map(|row| row.at).max().unwrap();
+            let is_over = newest - of_chain.next_back().unwrap().at > 86_400_000;
             RowOfTest {
                 row: &rows[*i],
                 variant,
@@ -428,11 +425,7 @@ fn five(rows: &[Row], (six, order, alone): &OfTest, test: u32, index: usize) -> 
     [p[0], p[1] + p[2], p[3], p[4], p[5]]
 }
 
-fn compare(
-    causes: &[FailureCause],
-    history: &History,
-    (rows, until): (&[Row], Timestamp),
-) -> Result<(), TestCaseError> {
+fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(), TestCaseError> {
     let learned = stable_branch(rows);
     let mut known: BTreeMap<(u32, bool), OfTest> = BTreeMap::new();
     for cause in causes {
@@ -442,7 +435,7 @@ fn compare(
         let stable = chain_of(rows, row).1.as_deref() == Some("main");
         let of_test = known
             .entry((cause.test, stable))
-            .or_insert_with(|| six_of_test((rows, until.unix_ms()), cause.test, (&learned, stable)));
+            .or_insert_with(|| six_of_test(rows, cause.test, (&learned, stable)));
         let index = of_test.1.iter().position(|i| is_run(&&rows[*i])).unwrap();
         let plain = five(rows, of_test, cause.test, index);
         let p = cause.probabilities;
@@ -482,7 +475,7 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
     let (window, _) = rows(history, now);
     let causes = Engine::default().causes(history, &texts, Knowledge::Hindsight, now);
     prop_assert_eq!(causes.len(), failures(&window, None));
-    compare(&causes, history, (&window, now))?;
+    compare(&causes, history, &window)?;
     let at_the_time = Engine::default().causes(history, &texts, Knowledge::AtTheTime, now);
     prop_assert_eq!(at_the_time.len(), failures(&window, None));
     for observed in history.runs.iter().step_by(7) {
@@ -490,7 +483,7 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
         let causes = Engine::default().causes_of_run(history, &texts, run.number, Knowledge::AtTheTime, now);
         let (until, _) = rows(history, run.started_at);
         prop_assert_eq!(causes.len(), failures(&until, Some(run.number)));
-        compare(&causes, history, (&until, run.started_at))?;
+        compare(&causes, history, &until)?;
         if (now.plus_days(-14)..=now).contains(&run.started_at) {
             let of_window = at_the_time
                 .iter()

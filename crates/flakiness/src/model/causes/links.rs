@@ -56,7 +56,7 @@ pub(crate) struct ChainFacts {
     pub(crate) queue: bool,
     /// Its variant, by number.
     pub(crate) variant: usize,
-    /// Whether it has had no run for a day.
+    /// Whether the newest run is more than a day younger than its last one.
     pub(crate) is_over: bool,
     /// The stable chain of its variant, if the test ran on it.
     pub(crate) base: Option<usize>,
