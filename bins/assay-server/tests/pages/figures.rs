@@ -189,7 +189,7 @@ fn every_figure_of_the_list_of_tests_is_in_the_route_of_its_foot() {
     for query in [
         "",
         "status=flaky&sort=rate",
-        "red=1&new=1&group=owner",
+        "red=true&new=true&group=owner",
         "search=a&branch=main&sort=name",
     ] {
         browser.open(&world.url(&format!("/p/{}/tests?{query}", world.project)));

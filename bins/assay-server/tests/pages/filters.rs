@@ -32,10 +32,10 @@ fn the_list_is_filtered_by_branch_variant_error_and_what_is_new() {
     assert_eq!(shown("variant=%28default%29"), everything);
     // These ran without a failure until this week.
     assert_eq!(
-        shown("new=1"),
+        shown("new=true"),
         names(&["breaks <b>for good</b>", "fails now", "is fine"])
     );
-    assert_eq!(shown("new=1&branch=topic&search=fine"), names(&["is fine"]));
+    assert_eq!(shown("new=true&branch=topic&search=fine"), names(&["is fine"]));
 
     let errors = world.api(&format!("/projects/{}/errors", world.project));
     for error in errors["errors"].as_array().unwrap() {

@@ -124,7 +124,7 @@ impl<'w> Reader<'w> {
                 &format!("{rows} {status} tests of {total}"),
             );
         }
-        let list = self.read_page("/tests?red=1");
+        let list = self.read_page("/tests?red=true");
         self.check(list.contains(state), "tests", &format!("lack {state:?}"));
         let rows = self.texts("#results .row");
         self.check(
@@ -140,7 +140,7 @@ impl<'w> Reader<'w> {
 
     /// The page of every test agrees with the state of the stable branch and with its own verdict.
     fn read_tests(&mut self) {
-        self.read_page("/tests?red=1");
+        self.read_page("/tests?red=true");
         let red = self.addresses("#results .row a");
         self.read_page("/tests");
         let all = self.addresses("#results .row a");
@@ -459,7 +459,7 @@ impl<'w> Reader<'w> {
     /// A test that a message says broke fails on the stable branch, and one that passes again does not. The commits of
     /// runs are those of the API. The messages are about the present state.
     fn read_messages(&mut self, messages: &str) {
-        self.read_page("/tests?red=1");
+        self.read_page("/tests?red=true");
         let name = "new URL(element.getAttribute('href'), location.href).searchParams.get('name')";
         let red = self.of_elements("#results .row a", name);
         let runs = self.api("/runs?days=30&perPage=50");
