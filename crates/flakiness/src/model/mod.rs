@@ -37,7 +37,7 @@ pub(crate) const RATES: PerRate = [
 ];
 /// The flake rate of a reliable test.
 pub(crate) const RELIABLE: f64 = 2e-5;
-/// The hypotheses of a reliable test that changes break often, such as one that a schema is up to date: each with the
+/// The hypotheses of a reliable test that changes break often, such as a check that a schema is up to date: each with the
 /// probability that a branch breaks it at its first revision, if the project's rate is not higher.
 const TOUCHY: [(usize, f64); 2] = [(GRID - 2, 0.2), (GRID - 1, 0.05)];
 /// The hypotheses of a reliable test.
@@ -124,9 +124,10 @@ const SAME_REVISION_MENDS: f64 = 0.002;
 /// The probability that the world breaks a test within one revision: between two runs at the same time, and a day later.
 /// Dependencies and services change under a revision that runs every night.
 const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0015);
-/// The probability that a new revision of another branch mends a test: what a guard asks for is mostly done next.
+/// The probability that a new revision of another branch mends a test: the next push mostly mends a guard.
 const BRANCHES_MEND: PerRate = beside_guard(0.2, 0.8);
-/// The factor for a guard that fails at the end of a branch that is over: nobody mended it.
+/// The factor of P(Broken) of a guard that fails in the last run of a branch that no longer runs. A broken guard would
+/// mostly have been mended.
 pub(crate) const LEFT_BROKEN: PerRate = beside_guard(1.0, 0.3);
 /// The probability that a revision that breaks a test on one variant breaks it on the next variant.
 const SIBLING: f64 = 0.85;
