@@ -17,7 +17,6 @@ mod correlation;
 mod daily;
 mod fixes;
 mod gate_counts;
-mod latency;
 mod load;
 mod node;
 mod population;
@@ -76,8 +75,6 @@ enum Command {
         #[arg(long)]
         rates: bool,
     },
-    /// Count the runs from the onset of a flake or a breakage to its verdict (docs/engine.md).
-    Latency(Seeds),
     /// Judge a real history by windows of 14 days, with and without its revisions (docs/engine.md, docs/causes.md).
     Real {
         #[command(flatten)]
@@ -176,7 +173,6 @@ fn main() -> anyhow::Result<()> {
                 .map(|name| simulate::table(*name, &seeds.seeds, rates));
             tables.collect::<Vec<_>>().join("\n")
         }
-        Command::Latency(Seeds { seeds }) => latency::table(&seeds),
         Command::Real { history, all, crowd } => {
             let (history, _) = history.load()?;
             real::table(&history, all, crowd) + "\n" + &daily::table(&history, all)

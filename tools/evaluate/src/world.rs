@@ -50,12 +50,6 @@ impl World {
         };
         Self { history, tests, runs }
     }
-
-    /// Each run with the history's entries for its variants.
-    pub(crate) fn observed_runs(&self) -> impl Iterator<Item = (&SimulatedRun, &[RunObservations])> {
-        let variants = self.history.runs.len() / self.runs.len().max(1);
-        self.runs.iter().zip(self.history.runs.chunks(variants.max(1)))
-    }
 }
 
 /// Runs the tests of a run.
@@ -146,6 +140,12 @@ mod tests {
     use super::*;
     use crate::population::Name;
 
+    /// Each run with the history's entries for its variants.
+    fn observed_runs(world: &World) -> impl Iterator<Item = (&SimulatedRun, &[RunObservations])> {
+        let variants = world.history.runs.len() / world.runs.len();
+        world.runs.iter().zip(world.history.runs.chunks(variants))
+    }
+
     #[test]
     fn a_seed_determines_the_project() {
         let project = |seed| World::new(&Name::S5.population(), seed).history;
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_run_is_observed_once_for_each_variant() {
         let world = World::new(&Name::Variants.population(), 5);
-        assert_eq!(world.observed_runs().count(), world.runs.len());
-        for (run, observed) in world.observed_runs() {
+        assert_eq!(observed_runs(&world).count(), world.runs.len());
+        for (run, observed) in observed_runs(&world) {
             assert_eq!(observed.len(), 3);
             assert!(
                 observed
@@ -174,7 +174,7 @@ mod tests {
             .zip(&world.tests)
             .find(|(_, test)| !test.breakages.is_empty())
             .unwrap();
-        let broken = world.observed_runs().filter(|(run, _)| test.is_broken_in(run));
+        let broken = observed_runs(&world).filter(|(run, _)| test.is_broken_in(run));
         let (mut failed, mut all) = (0, 0);
         for observed in broken
             .flat_map(|(_, observed)| observed)

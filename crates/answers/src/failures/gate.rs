@@ -108,7 +108,8 @@ fn worst_of_tests<'a>(
 }
 
 fn mine_of(failure: &&FailureCause) -> (f64, bool) {
-    (failure.probabilities.mine(), failure.in_mass_failure)
+    let has_shared_cause = failure.in_mass_failure || !failure.facts.causes_distinguishable;
+    (failure.probabilities.mine(), has_shared_cause)
 }
 
 /// The actions for the failures of a run, or of the runs of a commit. A failure has the action for all failures together

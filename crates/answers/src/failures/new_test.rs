@@ -1,7 +1,10 @@
 //! Failures of tests that hardly ran without their branch.
 
-use assay_domain::observation::History;
-use assay_flakiness::FailureCause;
+use assay_domain::{
+    observation::{History, RunObservations},
+    verdict::ENGINE_WINDOW_DAYS,
+};
+use assay_flakiness::{FailureCause, Probabilities};
 
 /// A test that ran in fewer runs without the branch is unproven: nothing shows that it is good.
 pub const PROVEN_FROM: u32 = 5;
@@ -11,6 +14,8 @@ const UNPROVEN: f64 = 0.1;
 /// Gives the flakes of a test that no run without the branch has reported to the branch, and some of those of an unproven
 /// one: nothing shows that it fails on good code. A pass on the same revision shows it. In a project without a stable branch
 /// all other runs count.
+///
+/// Without a run of another branch in the window, nothing distinguishes the branch's breakages from earlier ones.
 pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
     let stable = history.stable();
     let has_stable = history
@@ -24,40 +29,62 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
             || facts.passed_on_revision.is_some()
             || !facts.causes_distinguishable;
         // With hindsight the stable branch may have run it later.
-        let runs = other_runs(history, failure, !has_stable).max(facts.stable_runs);
+        let runs =
+            other_runs(history, failure, !has_stable, |other| other.ran(failure.test)).max(facts.stable_runs);
         if is_known || runs >= PROVEN_FROM {
             continue;
         }
-        let mine = failure.probabilities.mine();
+        let is_alone =
+            runs == 0 && !facts.passed_before && other_runs(history, failure, false, |_| true) == 0;
         let of = &mut failure.probabilities;
+        if is_alone {
+            failure.facts.causes_distinguishable = false;
+            share_with_base(of);
+        }
         let own = match runs {
-            0 => of.flake,
-            _ => (UNPROVEN - mine).clamp(0.0, of.flake),
+            0 if !is_alone => of.flake,
+            _ => (UNPROVEN - of.mine()).clamp(0.0, of.flake),
         };
         of.flake -= own;
-        match facts.episode_since {
+        match failure.facts.episode_since {
             Some(_) => of.earlier_on_branch += own,
             None => of.this_change += own,
         }
     }
 }
 
-/// The number of runs on other branches in which the test ran before its failure. For a failure on the stable branch,
-/// all earlier runs count.
-pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
-    other_runs(history, failure, failure.facts.on_stable)
+/// Gives half of the branch's breakages to the code before it.
+fn share_with_base(of: &mut Probabilities) {
+    of.earlier_on_branch /= 2.0;
+    of.this_change /= 2.0;
+    of.broken_before += of.mine();
 }
 
-/// The number of runs in which the test ran before its failure: on other branches, or on any.
-fn other_runs(history: &History, failure: &FailureCause, of_any_branch: bool) -> u32 {
+/// The number of runs on other branches in which the test ran in the window before its failure. For a failure on the stable
+/// branch, all earlier runs count.
+pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
+    other_runs(history, failure, failure.facts.on_stable, |other| {
+        other.ran(failure.test)
+    })
+}
+
+/// The number of runs in the window before a failure that count: on other branches, or on any.
+fn other_runs(
+    history: &History,
+    failure: &FailureCause,
+    of_any_branch: bool,
+    counts: impl Fn(&RunObservations) -> bool,
+) -> u32 {
     let Some(here) = history.runs.get(failure.run_index) else {
         return 0;
     };
+    let until = here.run.started_at;
+    let window = until.plus_days(-ENGINE_WINDOW_DAYS)..=until;
     let elsewhere = history.runs.iter().filter(|other| {
         other.run.number != here.run.number
-            && other.run.started_at <= here.run.started_at
+            && window.contains(&other.run.started_at)
             && (of_any_branch || other.run.branch != here.run.branch)
-            && other.ran(failure.test)
+            && counts(other)
     });
     let mut numbers: Vec<i32> = elsewhere.map(|other| other.run.number).collect();
     numbers.sort_unstable();

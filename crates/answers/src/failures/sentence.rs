@@ -21,8 +21,14 @@ const TOGETHER: usize = 3;
 /// The sentence of a failure.
 pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowledge) -> String {
     if !failure.facts.causes_distinguishable {
-        return "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
-            .to_owned();
+        let here = history.runs.get(failure.run_index).map(|observed| &observed.run);
+        return match here.is_some_and(|run| run.branch.is_some() || run.revision.is_some()) {
+            true => format!(
+                "No other branch ran in the {ENGINE_WINDOW_DAYS} days before, so nothing shows whether this branch broke it"
+            ),
+            false => "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
+                .to_owned(),
+        };
     }
     let cause = gate::cause(failure);
     let words = CauseSentences {

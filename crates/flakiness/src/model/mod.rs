@@ -45,7 +45,7 @@ pub(crate) const RELIABLE_TESTS: [usize; 3] = [0, TOUCHY[0].0, TOUCHY[1].0];
 /// The share of the first kind among the reliable tests, for a verdict. The causes know guards only.
 const TOUCHY_SHARE: f64 = 0.05;
 /// The rate at which all guards together break, as a share of the project's rate.
-const TOUCHY_BREAKAGES: f64 = 0.5;
+const GUARD_BREAKAGES: f64 = 0.5;
 /// The factor for each later revision: the revisions of a branch are one change, and the later ones seldom break what the
 /// first one did not.
 const LATER_BREAKS_TOUCHY: f64 = 0.1;
@@ -82,7 +82,7 @@ fn with_weights(unreliable: f64, on_branches: f64, weights: &[f64; 10]) -> PerRa
 /// Gives the guards their part of the reliable tests: together they break at a share of the project's rate.
 pub(crate) fn with_guards(mut prior: PerRate, on_branches: f64) -> PerRate {
     let (k, first) = TOUCHY[1];
-    prior[k] = prior[0] * TOUCHY_BREAKAGES * (on_branches / first).min(1.0);
+    prior[k] = prior[0] * GUARD_BREAKAGES * (on_branches / first).min(1.0);
     prior[0] -= prior[k];
     prior
 }
@@ -160,7 +160,7 @@ pub(crate) fn constants() -> Vec<(&'static str, Vec<f64>)> {
         ("weights", WEIGHTS.to_vec()),
         ("weightsOnVariant", WEIGHTS_ON_VARIANT.to_vec()),
         ("touchyShare", vec![TOUCHY_SHARE]),
-        ("touchyBreakages", vec![TOUCHY_BREAKAGES]),
+        ("guardBreakages", vec![GUARD_BREAKAGES]),
         ("firstStable", vec![FIRST_STABLE]),
         ("inherited", vec![INHERITED]),
         ("sameRevisionMends", vec![SAME_REVISION_MENDS]),

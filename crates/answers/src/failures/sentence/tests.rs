@@ -380,7 +380,7 @@ fn an_unproven_test_of_a_young_project_is_not_excused() {
     let first = ("one", 0..1, false);
     assert_eq!(
         failed(std::slice::from_ref(&first)),
-        (Cause::ThisChange, Action::Block)
+        (Cause::Unclear, Action::Rerun)
     );
     let of_three = [first.clone(), ("two", 0..0, false), ("three", 0..1, false)];
     assert_eq!(failed(&of_three), (Cause::Flake, Action::Rerun));
@@ -391,6 +391,24 @@ fn an_unproven_test_of_a_young_project_is_not_excused() {
         runs.extend([(other, 0..1, false), (other, 0..0, false), ("three", 0..1, false)]);
         assert_eq!(failed(&runs), (Cause::Flake, Action::Pass), "{other}");
     }
+}
+
+#[test]
+fn nothing_distinguishes_many_failures_without_a_run_of_another_branch() {
+    let (history, cause) = judged_last(&[("one", 0..1, false)], &ErrorTexts::new());
+    let mut causes: Vec<FailureCause> = (0..30)
+        .map(|test| FailureCause {
+            test,
+            ..cause.clone()
+        })
+        .collect();
+    own_new_tests(&history, &mut causes);
+    assert_eq!(gate::gate(&causes).action, Action::Rerun, "{causes:?}");
+    let sentence = explanation(&history, &causes[0], Knowledge::AtTheTime);
+    assert!(
+        sentence.starts_with("No other branch ran in the 14 days before"),
+        "{sentence}"
+    );
 }
 
 #[test]
