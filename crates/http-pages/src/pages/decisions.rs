@@ -13,7 +13,7 @@ use super::parts::when;
 use crate::{error::FrontError, view::View};
 
 /// The decisions on a run, newest first.
-pub(super) struct Decisions(Vec<RunDecision>);
+pub(super) struct Decisions(pub(super) Vec<RunDecision>);
 
 impl Decisions {
     pub(super) fn read(view: &View<'_>, project: &Project, run: RunId) -> Result<Self, FrontError> {

@@ -122,7 +122,7 @@ fn with_tests(view: &View<'_>, project: &Project, id: RunId) -> Result<Answer, F
         (None, None) => SomeTests::Page { offset, limit },
         (None, Some(_)) => SomeTests::Slowest { offset, limit },
     })?;
-    let decisions = Decisions::read(view, project, id)?;
+    let decisions = causes.decisions();
     let repository_links = RepositoryLinks::of(&run);
     let body = html! {
         (head(project.id, &run, &repository_links, view.now))

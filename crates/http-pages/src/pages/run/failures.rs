@@ -82,6 +82,11 @@ impl Causes {
         self.0.page
     }
 
+    /// What gates decided on the run.
+    pub(super) fn decisions(&self) -> Decisions {
+        Decisions(self.0.decisions.clone())
+    }
+
     /// Whether an owner of tests of this page is known.
     pub(super) fn has_owners(&self) -> bool {
         self.0
