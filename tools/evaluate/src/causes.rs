@@ -12,9 +12,9 @@ use std::{
 
 use assay_answers::failures::{action, gate};
 use assay_flakiness::{
-    Diagnose as _, Engine, ErrorTexts,
+    Engine, ErrorTexts,
     domain::{
-        cause::{Action, Cause, Knowledge},
+        cause::{Action, Cause},
         observation::{Bitmap, Failure, History, RunFacts, RunObservations},
         verdict::{Judge as _, VerdictStatus},
     },
@@ -23,7 +23,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
     breakage::{Breakage, Texts},
-    gate_counts::{Actions, Bands, is_mine},
+    gate_counts::{Actions, Bands, causes_for_gate, is_mine},
     runs::{DAYS, time},
 };
 
@@ -431,9 +431,8 @@ fn judge(world: &CausesWorld, score: &mut Score) {
             listed_at = run.at;
             flaky_list = flaky.map(|judgement| judgement.verdict.test).collect();
         }
-        let number = observed.run.number;
-        let now = observed.run.started_at;
-        let causes = engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
+        let at = (observed.run.number, observed.run.started_at);
+        let causes = causes_for_gate(&world.history, &world.texts, at);
         let mut has_own = false;
         for failure in &causes {
             let Some(truth) = world.truth.get(&(place, failure.test)) else {

@@ -2,7 +2,26 @@
 
 use std::fmt::Write as _;
 
-use assay_flakiness::domain::cause::{Action, Cause};
+use assay_answers::failures::own_new_tests;
+use assay_flakiness::{
+    Diagnose as _, Engine, ErrorTexts, FailureCause,
+    domain::{
+        cause::{Action, Cause, Knowledge},
+        observation::History,
+        timestamp::Timestamp,
+    },
+};
+
+/// The causes of a run's failures at its time, as the gate sees them.
+pub(crate) fn causes_for_gate(
+    history: &History,
+    texts: &ErrorTexts,
+    (run, started_at): (i32, Timestamp),
+) -> Vec<FailureCause> {
+    let mut causes = Engine::default().causes_of_run(history, texts, run, Knowledge::AtTheTime, started_at);
+    own_new_tests(history, &mut causes);
+    causes
+}
 
 /// Whether the branch of the run caused the failure.
 pub(crate) const fn is_mine(cause: Cause) -> bool {

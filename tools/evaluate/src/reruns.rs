@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use assay_answers::failures::{action, gate};
 use assay_flakiness::{
-    Diagnose as _, Engine, FailureCause, any_mine,
+    FailureCause, any_mine,
     domain::{
-        cause::{Action, Cause, Knowledge},
+        cause::{Action, Cause},
         observation::History,
     },
     plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect},
@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use crate::{
     breakage::Breakage,
     causes::{BranchRun, COUNTED_FROM, CausesWorld},
-    gate_counts::{Actions, is_mine},
+    gate_counts::{Actions, causes_for_gate, is_mine},
 };
 
 /// The share of flakes that never occur alone, by failures (`assay-evaluate correlation`).
@@ -158,12 +158,11 @@ pub(crate) fn judge(
     if run.branch == 0 || observed.failures.is_empty() {
         return;
     }
-    let engine = Engine::default();
-    let (number, now) = (observed.run.number, observed.run.started_at);
+    let at = (observed.run.number, observed.run.started_at);
     // Later runs do not count, so a history without them is judged sooner.
     let mut history = world.history.clone();
     history.runs.truncate(place + 1);
-    let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
+    let causes = causes_for_gate(&history, &world.texts, at);
     let truth = |test: u32| world.truth.get(&(place, test)).copied();
     let has_own = causes
         .iter()
@@ -227,7 +226,7 @@ pub(crate) fn judge(
         };
         spent += seconds;
         write_results(&mut history, place, &failed, &suspects);
-        let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
+        let causes = causes_for_gate(&history, &world.texts, at);
         let causes: BTreeMap<u32, &FailureCause> =
             causes.iter().map(|failure| (failure.test, failure)).collect();
         for (test, suspect) in failed.iter().zip(&mut suspects) {
