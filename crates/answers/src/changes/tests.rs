@@ -340,7 +340,7 @@ impl Simulated {
 /// 10,000 runs of branches: whole, selected by file, cut off, with renamed and parametrised tests, with deletions. The
 /// stable branch has flaky, skipped, cut off and late tests.
 #[test]
-fn ten_thousand_simulated_runs_have_no_false_missing_test_and_every_planted_one() {
+fn thousands_of_simulated_runs_have_no_false_missing_test_and_every_planted_one() {
     let tests: Vec<(String, String)> = (0..200)
         .map(|test| (format!("test {test}"), format!("file {}", test / 10)))
         // Numbers from 200 on are new names: moved, parametrised, edited.
@@ -357,7 +357,7 @@ fn ten_thousand_simulated_runs_have_no_false_missing_test_and_every_planted_one(
         dice: TestRng::deterministic_rng(RngAlgorithm::ChaCha),
     };
     let (mut planted_total, mut judged) = (0, 0);
-    for _ in 0..10_000 {
+    for _ in 0..2_500 {
         let (runs, planted) = simulate(&mut simulated);
         let found = compared(runs, &simulated.names);
         let listed: BTreeSet<TestOrdinal> = found.missing.iter().copied().collect();
@@ -366,7 +366,7 @@ fn ten_thousand_simulated_runs_have_no_false_missing_test_and_every_planted_one(
         judged += usize::from(found.missing_not_judged.is_none());
     }
     assert!(
-        planted_total > 2_000 && judged > 4_000,
+        planted_total > 500 && judged > 1_000,
         "{planted_total} planted, {judged} judged"
     );
 }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(10_000))]
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
         fn each_unit_is_in_one_shard_and_the_longest_is_near_the_best(units in suites(), shards in 1_usize..12) {

@@ -1254,7 +1254,7 @@ pub(crate) fn compare(history: &History, now: Timestamp) -> Result<(), TestCaseE
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_agrees_with_the_plain_model(history in history::arbitrary()) {

@@ -522,7 +522,7 @@ fn a_failure_of_another_branch_counts_for_exactly_two_days() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn the_causes_agree_with_the_plain_model(history in history::arbitrary()) {
