@@ -96,10 +96,13 @@ impl RunContext {
     pub fn of_pull_request(self, stable_branch: &str, release_branches: &[BranchPattern]) -> Self {
         let own = self.branch.as_deref();
         let is_line = own == Some(stable_branch) || release_branch_of(release_branches, own, None).is_some();
-        match self
-            .pull_request_number
-            .filter(|_| is_line && self.merge().is_some())
-        {
+        // Others have the number in builds of the branch, too, if it has an open pull request.
+        let is_own_build = matches!(
+            self.ci_provider,
+            Some(CiProvider::Jenkins | CiProvider::BitbucketPipelines)
+        );
+        let is_merge = is_own_build || self.merge().is_some();
+        match self.pull_request_number.filter(|_| is_line && is_merge) {
             None => self,
             Some(number) => Self {
                 branch: Some(format!("pull/{number}")),
@@ -435,3 +438,33 @@ vocabulary!(
         Unchanged = "unchanged",
     }
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pull_request_from_a_branch_of_releases_is_none_of_its_runs() {
+        let releases = ["release/*".parse().unwrap()];
+        let branch = |ci_provider, branch: &str, merge: Option<&str>| {
+            let context = RunContext {
+                ci_provider: Some(ci_provider),
+                branch: Some(branch.to_owned()),
+                pull_request_number: Some(8),
+                commit_sha: Some(merge.unwrap_or("aaaaaaaa").to_owned()),
+                tested_revision: merge.map(|_| "aaaaaaaa".to_owned()),
+                ..RunContext::default()
+            };
+            context.of_pull_request("main", &releases).branch.unwrap()
+        };
+        let merge = Some("bbbbbbbb");
+        assert_eq!(branch(CiProvider::GithubActions, "main", merge), "pull/8");
+        assert_eq!(branch(CiProvider::GithubActions, "release/1", merge), "pull/8");
+        assert_eq!(branch(CiProvider::Jenkins, "main", None), "pull/8");
+        assert_eq!(branch(CiProvider::BitbucketPipelines, "main", None), "pull/8");
+        // Controls: a build of a branch that has a pull request, and one of another branch.
+        assert_eq!(branch(CiProvider::Circleci, "main", None), "main");
+        assert_eq!(branch(CiProvider::GithubActions, "topic", merge), "topic");
+        assert_eq!(branch(CiProvider::Jenkins, "topic", None), "topic");
+    }
+}

@@ -117,7 +117,7 @@ fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<Pas
         let name = percent_decode_str(branch).decode_utf8_lossy().into_owned();
         of_build.insert("BRANCH_NAME", name);
     }
-    of_build.insert("BUILD_TAG", format!("jenkins-{}-{number}", job.replace('/', "-")));
+    of_build.extend([("JOB_NAME", job.to_owned()), ("BUILD_NUMBER", number.clone())]);
     of_build.insert("path", format!("{path}/{number}"));
     let artifacts = list(build, "/artifacts");
     Some(PastRun {

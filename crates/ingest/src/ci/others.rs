@@ -14,8 +14,13 @@ pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
     // Jenkins can be configured to build a merge of the pull request. No variable names its head.
     reader.commit(&["GIT_COMMIT"]);
     reader.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
-    // A stage that is restarted begins another build. `retry` within a build leaves no trace in the variables.
-    reader.run(&["BUILD_TAG"]);
+    // A stage that is restarted begins another build. `retry` within a build leaves no trace in the variables. BUILD_TAG has
+    // one text for the jobs `a/b` and `a-b`, and a job that is made again counts from 1.
+    reader.run(&["BUILD_NUMBER"]);
+    if let (Some(job), Some(number)) = (reader.get("JOB_NAME"), reader.run_id.take()) {
+        let commit = reader.detected.context.commit_sha.as_deref().unwrap_or_default();
+        reader.run_id = Some(format!("{job}#{number} {commit}").trim_end().to_owned());
+    }
     reader.job(&["STAGE_NAME"]);
     // All jobs of a matrix share one stage name.
     reader.detected.runner = match (reader.get("NODE_NAME"), reader.get("EXECUTOR_NUMBER")) {
@@ -41,6 +46,9 @@ pub(super) fn bitbucket(reader: &mut EnvironmentReader<'_>) {
 pub(super) fn teamcity(reader: &mut EnvironmentReader<'_>) {
     // TeamCity exports the branch only if the build's settings define a variable. These are the usual names.
     reader.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
+    // The word for the default branch, unless the branch specification names it.
+    let branch = &mut reader.detected.context.branch;
+    *branch = branch.take().filter(|branch| branch != "<default>");
     reader.commit(&["BUILD_VCS_NUMBER"]);
     reader.pull_request(&["TEAMCITY_PULLREQUEST_NUMBER"], &["TEAMCITY_PULLREQUEST_TITLE"]);
     // A build that runs again is another build.

@@ -294,11 +294,11 @@ fn numbers_at_the_bounds_of_a_variable_are_no_attempt_and_no_shard() {
 #[test]
 fn jenkins_azure_bitbucket_and_teamcity_are_known() {
     let jenkins = detected(
-        "JENKINS_URL=https://ci\nGIT_BRANCH=origin/main\nGIT_COMMIT=a\nBUILD_TAG=jenkins-shop-9\nWORKSPACE=/ws\nCHANGE_ID=3\n\
+        "JENKINS_URL=https://ci\nGIT_BRANCH=origin/main\nGIT_COMMIT=a\nJOB_NAME=shop/api\nBUILD_NUMBER=9\nWORKSPACE=/ws\nCHANGE_ID=3\n\
          CHANGE_TITLE=T",
     );
     assert_eq!(jenkins.context.branch.as_deref(), Some("main"));
-    assert_eq!(jenkins.run_key.as_deref(), Some("jenkins/jenkins-shop-9"));
+    assert_eq!(jenkins.run_key.as_deref(), Some("jenkins/shop/api#9 a"));
     for (variables, branch) in [
         ("GIT_BRANCH=upstream/main\nGIT_LOCAL_BRANCH=main", Some("main")),
         ("GIT_BRANCH=refs/remotes/origin/main", Some("main")),
@@ -440,11 +440,20 @@ fn a_job_that_runs_again_has_the_run_key_of_the_first_attempt_and_a_later_attemp
         assert_eq!(first.job, second.job, "{key}");
         assert!(first.attempt.is_some() && first.attempt < second.attempt, "{key}");
     }
-    // On Jenkins and TeamCity, a build that runs again is another build.
+    // On Jenkins and TeamCity, a build that runs again is another build; a retry within it is not known.
     for (first, second) in [
         (
-            "JENKINS_URL=u\nBUILD_TAG=jenkins-shop-9",
-            "JENKINS_URL=u\nBUILD_TAG=jenkins-shop-10",
+            "JENKINS_URL=u\nJOB_NAME=shop/api\nBUILD_NUMBER=9",
+            "JENKINS_URL=u\nJOB_NAME=shop/api\nBUILD_NUMBER=10",
+        ),
+        // Another job, and one that was made again.
+        (
+            "JENKINS_URL=u\nJOB_NAME=shop/api\nBUILD_NUMBER=9",
+            "JENKINS_URL=u\nJOB_NAME=shop-api\nBUILD_NUMBER=9",
+        ),
+        (
+            "JENKINS_URL=u\nJOB_NAME=shop\nBUILD_NUMBER=9\nGIT_COMMIT=a",
+            "JENKINS_URL=u\nJOB_NAME=shop\nBUILD_NUMBER=9\nGIT_COMMIT=b",
         ),
         (
             "TEAMCITY_VERSION=1\nTEAMCITY_BUILD_ID=31",

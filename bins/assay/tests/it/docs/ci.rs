@@ -51,7 +51,8 @@ pub(super) const SERVICES: [(&str, &str, Variables); 8] = [
         "jenkins",
         &[
             ("JENKINS_URL", "http://ci/"),
-            ("BUILD_TAG", "jenkins-shop-812"),
+            ("JOB_NAME", "shop"),
+            ("BUILD_NUMBER", "812"),
             ("STAGE_NAME", "Test"),
             ("BRANCH_NAME", "main"),
             ("GIT_COMMIT", "c0ffee"),
