@@ -13,9 +13,12 @@ use assay_domain::{
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     timing::lower_median,
-    verdict::{ENGINE_WINDOW_DAYS, Judge, Signal},
+    verdict::{ENGINE_WINDOW_DAYS, Figures, Judge, Signal, Verdict},
 };
-use assay_flakiness::plan::fix::{CleanRuns, bound};
+use assay_flakiness::{
+    RELIABLE_RATE,
+    plan::fix::{CleanRuns, bound},
+};
 use serde::Serialize;
 
 /// Most variants, those with the most failures.
@@ -32,8 +35,8 @@ pub struct FixStatus {
     pub project: ProjectTag,
     /// The test.
     pub test: TestName,
-    /// The rate at which it fails on good code, in the last 14 days; null if it did not fail. By the calendar, the share of
-    /// the runs that failed.
+    /// The rate at which it fails on good code in the last 14 days if it is flaky; null if it did not fail. By the calendar,
+    /// the share of the runs that failed.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub rate: Option<f64>,
     /// The same on each variant on which it ran, those with the most failures first.
@@ -216,7 +219,7 @@ impl Rates {
         let calendar = by_calendar.map(|verdict| verdict.explanation.clone());
         let rate = match (&verdict, &calendar) {
             (_, Some(_)) => share(&variants),
-            (verdict, None) => verdict.as_ref().map_or(0.0, |verdict| verdict.figures.flake_rate),
+            (verdict, None) => verdict.as_ref().map_or(0.0, rate_if_flaky),
         };
         let is_single = variants.len() == 1;
         for variant in variants.iter_mut().filter(|variant| variant.failures > 0) {
@@ -224,7 +227,8 @@ impl Rates {
                 (true, _) => rate,
                 (false, Some(_)) => share(std::slice::from_ref(variant)),
                 (false, None) => verdict_in(&on_variant(window, &variant.variant))
-                    .map_or(0.0, |verdict| verdict.figures.flake_rate),
+                    .as_ref()
+                    .map_or(0.0, rate_if_flaky),
             };
         }
         Self {
@@ -232,6 +236,21 @@ impl Rates {
             variants,
             calendar,
         }
+    }
+}
+
+/// The expected flake rate of a test that is flaky. After many clean runs it probably is not, but a fix is measured by the
+/// rate before.
+fn rate_if_flaky(verdict: &Verdict) -> f64 {
+    let Figures {
+        flake_score,
+        flake_rate,
+        ..
+    } = verdict.figures;
+    let of_flaky = flake_rate - (1.0 - flake_score) * RELIABLE_RATE;
+    match flake_score > 0.0 {
+        true => (of_flaky / flake_score).clamp(0.0, 1.0),
+        false => 0.0,
     }
 }
 

@@ -81,5 +81,6 @@ pub use memory::Memory;
 pub use packages::without_package;
 pub use paths::{escaped_name as shown_name, shown_path};
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
+pub use retries::UNTOLD_ERROR;
 pub use text::title as one_title;
 pub use zone::Clocks;

@@ -2,6 +2,7 @@
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
+    run::RunState,
     test::TestName,
 };
 use serde::Deserialize;
@@ -48,6 +49,11 @@ impl json::Document for Run {
         }
         let counts = [*self.summary.failed, *self.summary.error].into_iter().flatten();
         report.check_header(input.name, Some(counts.sum()));
+        // As after `-x`, or `pytest.exit` in a test.
+        let collected = self.summary.collected.and_then(time::duration_ms).unwrap_or(0);
+        if collected > u64::try_from(self.tests.len()).unwrap_or(u64::MAX) {
+            report.state = RunState::Interrupted;
+        }
         // 0 is a success, and 5 means that no test was collected.
         let code = self.exitcode.unwrap_or(0.0);
         let failed = code != 0.0 && code != 5.0;
@@ -74,6 +80,8 @@ pub(crate) struct Run {
 struct Summary {
     failed: json::Number,
     error: json::Number,
+    /// The tests that were to run.
+    collected: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]

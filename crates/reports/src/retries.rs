@@ -336,13 +336,14 @@ fn is_teardown(attempts: &[Attempt]) -> bool {
     message.is_some_and(|message| message.starts_with("failed on teardown with"))
 }
 
+/// The message of a failed attempt of which the report has no error.
+pub const UNTOLD_ERROR: &str = "failed and was run again; the report does not tell the error of this attempt";
+
 /// Makes a failure of an attempt that its tool marks as one and writes as another status.
 fn fail(attempts: &mut [Attempt]) {
     if let Some(last) = attempts.last_mut() {
         last.status = AttemptStatus::Failed;
-        last.errors.push(error_saying(
-            "failed and was run again; the report does not tell the error of this attempt",
-        ));
+        last.errors.push(error_saying(UNTOLD_ERROR));
     }
 }
 

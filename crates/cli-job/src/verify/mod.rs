@@ -45,6 +45,8 @@ const CACHED: &str =
     "the results are from a cache, so the tests did not run; turn the cache off, in Go by -count=1";
 /// So many equal reports in a row, with each duration, are copies of one.
 const COPIES: u32 = 20;
+/// So many failures in a row may be of what an earlier run left.
+const EACH_RUN: u32 = 5;
 const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
 
 /// What verify was asked to do.
@@ -74,8 +76,13 @@ pub enum NotVerified<E> {
     /// The command cannot be run, or its report cannot be read.
     #[error(transparent)]
     Command(E),
+    /// The command wrote no report.
+    #[error("the command wrote no report; name the reports that it writes by --report")]
+    NoReport,
     /// The report lacks the test.
-    #[error("the report of the command has no test {0:?}; check its stored name and --file")]
+    #[error(
+        "the report of the command has no test {0:?}; check its stored name and --file, and whether it still exists"
+    )]
     NoTest(String),
     /// The mode needs a runner.
     #[error("--mode {0} needs the selection of a runner, and the command names none; name it with --runner")]
@@ -87,8 +94,10 @@ pub enum NotVerified<E> {
 pub struct Verified {
     /// The test.
     pub test: TestName,
-    /// The figures.
+    /// The figures. The mode of a failure is the one that a fix needs.
     pub check: FixCheck,
+    /// With which tests it ran.
+    pub ran: RunMode,
     /// The rate before.
     pub rate_before: f64,
     /// The rate that is low enough.
@@ -144,9 +153,8 @@ pub fn verify<J: Repeat>(
     session.add(&end, session.mode == RunMode::InSuite);
     let report = match end {
         RunEnd::Reported(report, _) if session.last.is_some() => report,
-        RunEnd::Reported(..) | RunEnd::Unreported | RunEnd::TimedOut => {
-            return Err(NotVerified::NoTest(plan.test.name.clone()));
-        }
+        RunEnd::Reported(..) => return Err(NotVerified::NoTest(plan.test.name.clone())),
+        RunEnd::Unreported | RunEnd::TimedOut => return Err(NotVerified::NoReport),
     };
     if let Some(verified) = session.verified() {
         return Ok(verified);
@@ -180,6 +188,8 @@ struct Session<'a> {
     budget: Budget,
     /// Clean runs in this mode.
     runs: u32,
+    /// Failed ones.
+    failed: u32,
     last: Option<Result>,
     /// The seconds of the longest run in this mode; none before the first.
     longest_s: Option<f64>,
@@ -200,6 +210,7 @@ impl<'a> Session<'a> {
             bound: bound(plan.known.rate),
             budget: Budget::of(plan.budget),
             runs: 0,
+            failed: 0,
             last: None,
             longest_s: None,
             durations: Vec::new(),
@@ -258,8 +269,7 @@ impl<'a> Session<'a> {
             }
         });
         match (&self.last, counts) {
-            // Unfixed code runs with fewer tests, to learn whether it fails so.
-            (Some(Result::Failed(_)), false) if self.mode < self.plan.known.mode => {
+            (Some(Result::Failed(_)), false) if self.is_experiment() => {
                 self.last = Some(Result::Passed {
                     executions: 0,
                     ms: None,
@@ -269,6 +279,7 @@ impl<'a> Session<'a> {
             (Some(Result::Failed(_)), false) => self.mode = self.command_mode,
             _ => {}
         }
+        self.failed += u32::from(self.failure().is_some());
         if let (true, Some(Result::Passed { executions, ms })) = (counts, &self.last) {
             self.runs = self.runs.saturating_add(*executions);
             self.durations.extend(*ms);
@@ -370,11 +381,35 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Whether unfixed code runs with fewer tests than those with which it is known to fail, to learn whether it fails so.
+    fn is_experiment(&self) -> bool {
+        self.mode < self.plan.known.mode
+    }
+
+    /// What an experiment showed, once it did. A failure may be of what an earlier run left, and rare ones of a part of the
+    /// flake, so they do not show that a fix is proved by runs with these tests.
+    fn learned(&self) -> Option<Verified> {
+        let all = self.runs.saturating_add(self.failed);
+        let is_as_often = 2.0 * f64::from(self.failed) >= self.plan.known.rate * f64::from(all);
+        if self.failed > 1 && self.runs > 0 && is_as_often {
+            return Some(self.answer(FixOutcome::StillFlaky, None));
+        }
+        let is_over = self.runs == 0 && self.failed >= EACH_RUN || self.runs >= self.needed();
+        (is_over && self.failed > 0).then(|| self.ended())
+    }
+
     fn needed(&self) -> u32 {
         CleanRuns::Repetitions.needed(self.bound)
     }
 
     fn plan_in_words(&self) -> String {
+        if self.is_experiment() {
+            return format!(
+                "it is only known to fail {}; before a fix, two failures and a pass {} show that it fails so, too",
+                show::mode_in_words(self.plan.known.mode),
+                show::mode_in_words(self.mode),
+            );
+        }
         format!(
             "{} clean runs {} prove that it fails in at most {} % of runs; before the fix it failed in {} %",
             self.needed(),
@@ -390,22 +425,40 @@ impl<'a> Session<'a> {
             None => Some(self.not_provable(NO_RESULT)),
             Some(Result::Skipped) => Some(self.not_provable(SKIPPED)),
             Some(Result::PassedInVain(reason)) => Some(self.not_provable(reason)),
-            Some(Result::Failed(failure)) if self.plan.known.has_error(failure) => {
-                Some(self.answer(FixOutcome::StillFlaky, None))
-            }
+            Some(Result::Failed(failure)) if self.plan.known.has_error(failure) => match self.is_experiment()
+            {
+                true => self.learned(),
+                false => Some(self.answer(FixOutcome::StillFlaky, None)),
+            },
             Some(Result::Failed(_)) => Some(self.answer(FixOutcome::Differs, None)),
+            Some(Result::Passed { .. }) if self.failed > 0 => self.learned(),
             Some(Result::Passed { .. }) => (self.runs >= self.needed()).then(|| self.ended()),
         }
     }
 
     /// The answer after the last repetition, none of which failed.
     fn ended(&self) -> Verified {
-        if self.mode < self.plan.known.mode {
+        let (known, ran) = (
+            show::mode_in_words(self.plan.known.mode),
+            show::mode_in_words(self.mode),
+        );
+        if self.is_experiment() && self.failed == 0 {
             return self.not_provable(&format!(
-                "it is only known to fail {}, so runs {} prove nothing",
-                show::mode_in_words(self.plan.known.mode),
-                show::mode_in_words(self.mode)
+                "it is only known to fail {known}, so runs {ran} prove nothing"
             ));
+        }
+        if self.is_experiment() {
+            let mut failed = self.answer(
+                FixOutcome::StillFlaky,
+                Some(&format!(
+                    "{} of {} runs {ran} failed, which may be a part of the flake or of what an earlier run left; a fix needs runs \
+                     {known}",
+                    self.failed,
+                    self.runs.saturating_add(self.failed),
+                )),
+            );
+            failed.check.mode = self.plan.known.mode;
+            return failed;
         }
         let has_durations = self.plan.known.usual_ms.is_some() && !self.durations.is_empty();
         match (self.runs >= self.needed(), self.longer()) {
@@ -426,14 +479,16 @@ impl<'a> Session<'a> {
             check: FixCheck {
                 outcome,
                 mode: self.mode,
-                runs: self.runs.saturating_add(u32::from(self.failure().is_some())),
+                runs: self.runs.saturating_add(self.failed),
                 needed: self.needed(),
                 largest_rate: match self.failure() {
                     Some(_) => 1.0,
+                    None if self.is_experiment() => 1.0,
                     None => CleanRuns::Repetitions.largest_rate(self.runs),
                 },
                 seconds: self.budget.spent_s(),
             },
+            ran: self.mode,
             rate_before: known.rate,
             bound: self.bound,
             builds_needed: CleanRuns::Builds.needed(self.bound),
@@ -487,6 +542,8 @@ fn result(reported: &ReportedTest) -> Result {
 }
 
 fn failure(errors: &[ErrorDetail]) -> Failure {
+    let is_untold = |error: &ErrorDetail| error.message.as_deref() == Some(assay_reports::UNTOLD_ERROR);
+    let errors = if errors.iter().any(is_untold) { &[] } else { errors };
     let class: Option<ErrorClass> = Fingerprinter.classify(errors);
     let (fingerprint, title) = class.map(|class| (class.fingerprint, class.title)).unzip();
     let message = errors.iter().find_map(|error| error.message.as_deref());

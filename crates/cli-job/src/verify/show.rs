@@ -25,7 +25,7 @@ impl Verified {
     /// The answer in one sentence.
     pub fn headline(&self) -> String {
         let check = &self.check;
-        let mode = mode_in_words(check.mode);
+        let mode = mode_in_words(self.ran);
         let runs = output::count(check.runs, "run");
         match check.outcome {
             FixOutcome::Proved => format!(
@@ -81,12 +81,12 @@ impl Verified {
                     "{} of {} {}, {:.0} s",
                     check.runs,
                     check.needed,
-                    mode_in_words(check.mode),
+                    mode_in_words(self.ran),
                     check.seconds
                 ),
             ],
         ];
-        if self.failure.is_none() {
+        if check.largest_rate < 1.0 {
             rows.push(vec![
                 "rate now".to_owned(),
                 format!("0 to {} % (P .95)", percent(check.largest_rate)),
@@ -110,7 +110,7 @@ impl Verified {
         json!({
             "outcome": check.outcome,
             "test": self.test,
-            "mode": check.mode,
+            "mode": self.ran,
             "runs": check.runs,
             "needed": check.needed,
             "buildsNeeded": self.builds_needed,

@@ -171,14 +171,28 @@ fn runs_with_fewer_tests_than_those_that_show_the_flake_prove_nothing() {
     assert!(job.selections[0].is_empty() && job.selections[1].contains(&"--grep".to_owned()));
     // The first run was no run alone.
     assert_eq!((alone.check.runs, job.runs), (96, 97));
-    // Unfixed code, which fails in its suite first: what counts is whether it fails alone.
-    let (unfixed, _) = verified(&known(0.5), Some(RunMode::Alone), |run| match run {
-        1 | 4 => TIMES_OUT,
-        _ => PASS,
-    });
+    // Unfixed code, which fails in its suite first: what counts is whether it fails alone about as often.
+    let alone = |results| {
+        let check = verified(&known(0.5), Some(RunMode::Alone), results).0.check;
+        (check.outcome, check.mode, check.runs)
+    };
+    let still_flaky = |runs| (FixOutcome::StillFlaky, RunMode::Alone, runs);
     assert_eq!(
-        (unfixed.check.outcome, unfixed.check.mode, unfixed.check.runs),
-        (FixOutcome::StillFlaky, RunMode::Alone, 3)
+        alone(|run| if [1, 4, 6].contains(&run) { TIMES_OUT } else { PASS }),
+        still_flaky(5)
+    );
+    assert_eq!(
+        alone(|run| if run < 4 { TIMES_OUT } else { PASS }),
+        still_flaky(3)
+    );
+    // What its suite left may fail the first run alone, or each of them, and alone only a part of the flake may be seen. A fix
+    // still needs the suite.
+    let in_suite = |runs| (FixOutcome::StillFlaky, RunMode::InSuite, runs);
+    assert_eq!(alone(|run| if run == 2 { TIMES_OUT } else { PASS }), in_suite(97));
+    assert_eq!(alone(|_| TIMES_OUT), in_suite(5));
+    assert_eq!(
+        alone(|run| if run % 40 == 20 { TIMES_OUT } else { PASS }),
+        in_suite(98)
     );
     let fails_alone = KnownFlake {
         mode: RunMode::Alone,
@@ -276,8 +290,8 @@ fn a_run_without_its_usual_tests_proves_nothing() {
     assert_eq!(usual.check.outcome, FixOutcome::Proved, "{:?}", usual.remarks);
     let (failed, _) = verified(&of_ten, None, |_| FAILS_ALONE);
     assert_eq!(
-        (failed.check.outcome, failed.check.mode),
-        (FixOutcome::StillFlaky, RunMode::Alone)
+        (failed.check.outcome, failed.ran, failed.check.mode),
+        (FixOutcome::StillFlaky, RunMode::Alone, RunMode::InSuite)
     );
 }
 

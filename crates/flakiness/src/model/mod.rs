@@ -36,7 +36,7 @@ pub(crate) const RATES: PerRate = [
     RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85, RELIABLE, RELIABLE,
 ];
 /// The flake rate of a reliable test.
-pub(crate) const RELIABLE: f64 = 2e-5;
+pub const RELIABLE: f64 = 2e-5;
 /// The hypotheses of a reliable test that changes break often, such as a check that a schema is up to date: each with the
 /// probability that a branch breaks it at its first revision, if the project's rate is not higher.
 const TOUCHY: [(usize, f64); 2] = [(GRID - 2, 0.2), (GRID - 1, 0.05)];
