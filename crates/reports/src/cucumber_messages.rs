@@ -7,7 +7,7 @@ use assay_domain::{
     run::RunState,
     timestamp::Timestamp,
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use crate::{
     collect::{Collector, LocatedTest},
@@ -57,6 +57,8 @@ pub(crate) struct Run {
     places: HashMap<String, usize>,
     has_ended: bool,
     has_failed: bool,
+    /// Whether the tool lets pending steps pass unless it is told otherwise.
+    is_lenient: bool,
 }
 
 /// A scenario or outline of a feature, or a row of its examples.
@@ -87,6 +89,8 @@ struct Began {
     has_ended: bool,
     errors: Vec<ErrorDetail>,
     reason: Option<String>,
+    /// Its first pending step.
+    pending: Option<String>,
     seconds: Option<f64>,
 }
 
@@ -94,7 +98,7 @@ struct Began {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Envelope {
-    meta: Option<IgnoredAny>,
+    meta: Option<Meta>,
     gherkin_document: Option<Document>,
     pickle: Option<Pickle>,
     test_case: Option<TestCase>,
@@ -196,6 +200,18 @@ struct Finished {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+struct Meta {
+    implementation: Option<Implementation>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Implementation {
+    name: json::Text,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct StepResult {
     status: json::Text,
     message: json::Text,
@@ -242,6 +258,10 @@ impl Events for Run {
 
     fn event(&mut self, input: &Input<'_>, report: &mut Report, message: Envelope) -> bool {
         let is_known = message.meta.is_some();
+        if let Some(meta) = message.meta {
+            let name = meta.implementation.map(|tool| tool.name);
+            self.is_lenient = name.is_some_and(|name| name.or_empty() == "cucumber-ruby");
+        }
         if let Some(feature) = message.gherkin_document.and_then(|document| document.feature) {
             self.add_nodes(&[], &feature);
         } else if let Some(pickle) = message.pickle {
@@ -306,7 +326,10 @@ impl Events for Run {
     fn finish(mut self, input: &Input<'_>, report: &mut Report) {
         let mut cases: Vec<String> = Vec::new();
         let mut attempts: HashMap<String, Vec<(u64, Attempt)>> = HashMap::new();
-        for began in std::mem::take(&mut self.began) {
+        for mut began in std::mem::take(&mut self.began) {
+            if self.has_failed && !self.is_lenient {
+                began.fail_if_pending(input);
+            }
             if !attempts.contains_key(&began.case) {
                 cases.push(began.case.clone());
             }
@@ -405,6 +428,7 @@ impl Began {
             has_ended: false,
             errors: Vec::new(),
             reason: None,
+            pending: None,
             seconds: None,
         }
     }
@@ -419,6 +443,9 @@ impl Began {
             self.status = status;
         }
         let message = result.message.or_empty();
+        if result.status.as_deref() == Some("PENDING") {
+            self.pending.get_or_insert_with(|| step.to_owned());
+        }
         if status.is_skip() {
             self.reason = self.reason.take().or_else(|| text::skip_reason(message));
         }
@@ -429,6 +456,15 @@ impl Began {
                 ("", _) => input.error(Some(&format!("{word}: {step}")), None, None),
                 _ => input.error_of_stack(message, None),
             });
+        }
+    }
+
+    /// A pending step fails the run where the tool is strict.
+    fn fail_if_pending(&mut self, input: &Input<'_>) {
+        if let Some(step) = self.pending.as_ref().filter(|_| self.status.is_skip()) {
+            self.status = AttemptStatus::Failed;
+            self.errors
+                .extend(input.error(Some(&format!("PENDING: {step}")), None, None));
         }
     }
 

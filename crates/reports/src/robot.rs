@@ -6,6 +6,7 @@ use std::{borrow::Cow, rc::Rc, sync::LazyLock};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
+    run::RunState,
     test::TestName,
     timestamp::Timestamp,
 };
@@ -23,6 +24,9 @@ use crate::{
     text::{self, pattern},
     xml::{Document, RESULT, Tag, append},
 };
+
+/// The tag of tests that Robot Framework fails because an earlier one ended the run.
+const LEFT_OUT: &str = "robot:exit";
 
 /// Reads one file.
 #[derive(Default)]
@@ -49,6 +53,8 @@ struct Suite {
     lead: Rc<str>,
     is_root: bool,
     source: Rc<str>,
+    /// The number of tests before it.
+    first_test: usize,
 }
 
 impl Suite {
@@ -68,6 +74,7 @@ impl Suite {
             },
             is_root: outer.is_none(),
             source: Rc::from(source),
+            first_test: 0,
         }
     }
 }
@@ -78,6 +85,10 @@ struct Test<'a> {
     name: Cow<'a, str>,
     line: Option<u32>,
     status: Status<'a>,
+    /// Whether the tool counts its pass as a failure, because the tear-down of a suite around it failed.
+    has_broken_suite: bool,
+    /// Whether it did not start, because an earlier test ended the run.
+    is_left_out: bool,
     /// The messages, if it failed.
     log: Log,
 }
@@ -106,7 +117,10 @@ impl<'a> Document<'a> for Run<'a> {
             (_, "suite") => {
                 let suite = Suite::new(self.suites.last(), &tag.value("name"), &tag.value("source"));
                 memory::charge(suite.full_name.len());
-                self.suites.push(suite);
+                self.suites.push(Suite {
+                    first_test: self.tests.len(),
+                    ..suite
+                });
             }
             (_, "test") => {
                 let suite = self.suites.last().cloned().unwrap_or_default();
@@ -141,6 +155,11 @@ impl<'a> Document<'a> for Run<'a> {
     fn text(&mut self, name: &str, parent: &str, text: Cow<'a, str>) {
         match (parent, name) {
             ("suite" | "test", "status") => append(&mut self.status.message, text),
+            ("test" | "tags", "tag") => {
+                if let Some(test) = &mut self.test {
+                    test.is_left_out |= text.trim() == LEFT_OUT;
+                }
+            }
             (_, "msg") => self.message.append(text),
             _ => {}
         }
@@ -183,6 +202,12 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(self, input: &Input<'a>, report: &mut Report) {
         let mut tests = Collector::for_results(self.tests.len());
+        let is_counted_only = |test: &&Test<'_>| test.has_broken_suite || test.is_left_out;
+        let counted_only = self.tests.iter().filter(is_counted_only).count();
+        let failures = self.counted_failures - f64::from(u32::try_from(counted_only).unwrap_or(u32::MAX));
+        if self.tests.iter().any(|test| test.is_left_out) {
+            report.state = RunState::Interrupted;
+        }
         for mut test in self.tests {
             let file = input.stored_file(&test.suite.source);
             let mut attempts = test.attempts(input, file.as_deref());
@@ -196,7 +221,7 @@ impl<'a> Document<'a> for Run<'a> {
             let message = format!("{suite}: {}", message.trim());
             report.errors.extend(input.error(Some(&message), None, None));
         }
-        report.check_header(input.name, Some(self.counted_failures));
+        report.check_header(input.name, Some(failures.max(0.0)));
         report.check_summary(input.name, self.has_failed, "FAIL");
     }
 }
@@ -209,6 +234,9 @@ impl<'a> Run<'a> {
         let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
         if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
             let suite = self.suites.last().cloned().unwrap_or_default();
+            for test in self.tests.iter_mut().skip(suite.first_test) {
+                test.has_broken_suite |= test.status.word == "PASS";
+            }
             self.broken.push((suite.full_name, status.message));
         }
     }
@@ -244,6 +272,7 @@ impl Test<'_> {
         let status = match word {
             // The file ends within the test.
             "" => AttemptStatus::Interrupted,
+            _ if self.is_left_out => AttemptStatus::Skipped,
             word => input.status(outcome::OTHERS, word),
         };
         let error = input.error(Some(message), None, None).map(|error| ErrorDetail {

@@ -160,18 +160,13 @@ fn verify(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     {
         return Err(Misuse(reason.to_owned()).into());
     }
-    // The stored names are those of CI, relative to its checkout.
-    let root = args.root.clone().or_else(|| match ci.workspace_root {
-        Some(_) => None,
-        None => Some(of_checkout(&["rev-parse", "--show-toplevel"])?.trim().into()),
-    });
     let folder = tempfile::tempdir().context("a temporary folder")?;
     let mut command = Repeated {
         global,
         command: &args.command,
         report: &args.report,
         format: args.format.0,
-        root: root.as_deref(),
+        root: args.root.as_deref(),
         ci: &ci,
         reports_to: ReportTo::default(),
         folder: folder.path(),
@@ -188,8 +183,8 @@ fn verify(global: &Global, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let select = |runner, report: &_| Selector::new(runner, report, folder.path().to_path_buf());
     let verified = verify::verify(&plan, &mut command, select).map_err(|error| match error {
         NotVerified::Command(error) => error,
-        NotVerified::NoReport => anyhow!("{}", NotVerified::<anyhow::Error>::NoReport),
-        error @ (NotVerified::NoTest(_) | NotVerified::NoRunner(_)) => Misuse(error.to_string()).into(),
+        error @ (NotVerified::NoReport | NotVerified::NoTest(_)) => anyhow!("{error}"),
+        error @ NotVerified::NoRunner(_) => Misuse(error.to_string()).into(),
     })?;
     output::print(global.json, &verified.to_json(), || verified.in_words())?;
     let rate = Some(verified.rate_before);
@@ -230,11 +225,6 @@ fn known(
     let suite = args.suite.as_deref().or(ci.context.suite.as_deref());
     let (known, test) = KnownFlake::of_answer(&answer, suite, args.flake_rate)?;
     Ok((known, test, Some(project)))
-}
-
-/// What git says of the checkout in the current folder, if it is one.
-fn of_checkout(arguments: &[&str]) -> Option<String> {
-    git(Path::new("."), arguments).ok()
 }
 
 /// The commit that a user names: a name or the beginning of an id that the checkout knows, else an id.
@@ -282,6 +272,7 @@ impl Destination {
             ))
             .into());
         }
+        let here = |arguments: &[&str]| git(Path::new("."), arguments).ok();
         let context = &ci.context;
         let of_ci = || {
             context
@@ -289,10 +280,10 @@ impl Destination {
                 .clone()
                 .or_else(|| context.commit_sha.clone())
         };
-        let head = || Some(of_checkout(&["rev-parse", "HEAD"])?.trim().to_owned());
+        let of_checkout = || Some(here(&["rev-parse", "HEAD"])?.trim().to_owned());
         let named = args.commit.as_deref().map(commit_of).transpose()?;
-        let revision = named.or_else(of_ci).or_else(head);
-        let changed = || of_checkout(&["status", "--porcelain", "--untracked-files=no"]);
+        let revision = named.or_else(of_ci).or_else(of_checkout);
+        let changed = || here(&["status", "--porcelain", "--untracked-files=no"]);
         if !args.claim && args.commit.is_none() && changed().is_some_and(|files| !files.is_empty()) {
             bail!(
                 "the checkout has changes that are in no commit, so the answer is not about its commit; commit them first, or name \

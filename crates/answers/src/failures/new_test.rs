@@ -1,7 +1,7 @@
 //! Failures of tests that hardly ran without their branch.
 
 use assay_domain::{
-    observation::{History, RunObservations},
+    observation::{History, RunFacts, RunObservations},
     verdict::ENGINE_WINDOW_DAYS,
 };
 use assay_flakiness::{FailureCause, Probabilities};
@@ -10,6 +10,8 @@ use assay_flakiness::{FailureCause, Probabilities};
 pub const PROVEN_FROM: u32 = 5;
 /// The least probability that the branch broke an unproven test, at the cost of a flake, so that it runs again.
 const UNPROVEN: f64 = 0.1;
+/// A test left the stable branch if so many of its newest runs lack it.
+const LEFT_AFTER: usize = 3;
 
 /// Gives the flakes of a test that no run without the branch has reported to the branch, and some of those of an unproven
 /// one: nothing shows that it fails on good code. A pass on the same revision shows it. In a project without a stable branch
@@ -28,6 +30,10 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
             || facts.on_stable
             || facts.passed_on_revision.is_some()
             || !facts.causes_distinguishable;
+        if !is_known && (facts.stable_other_error || left_stable(history, failure).is_some()) {
+            doubt_base(failure);
+        }
+        let facts = &failure.facts;
         // With hindsight the stable branch may have run it later.
         let runs =
             other_runs(history, failure, !has_stable, |other| other.ran(failure.test)).max(facts.stable_runs);
@@ -46,10 +52,43 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
             _ => (UNPROVEN - of.mine()).clamp(0.0, of.flake),
         };
         of.flake -= own;
-        match failure.facts.episode_since {
-            Some(_) => of.earlier_on_branch += own,
-            None => of.this_change += own,
-        }
+        give(failure, own);
+    }
+}
+
+/// The first of the stable branch's newest runs without a test that ran there before, because it was skipped or is gone; none
+/// if there are fewer than [`LEFT_AFTER`].
+pub(super) fn left_stable<'h>(history: &'h History, failure: &FailureCause) -> Option<&'h RunFacts> {
+    let here = history.runs.get(failure.run_index)?;
+    let stable = history.stable();
+    let before = |other: &&RunObservations| {
+        stable.is(other.run.branch.as_deref()) && other.run.started_at < here.run.started_at
+    };
+    let newest_first = || history.runs.iter().rev().filter(before);
+    let last = newest_first().find(|other| other.ran(failure.test))?;
+    let is_later = |other: &&RunObservations| other.run.variant == last.run.variant && other.ending.complete;
+    let since = newest_first()
+        .take_while(|other| !other.ran(failure.test))
+        .filter(is_later);
+    since.clone().nth(LEFT_AFTER - 1)?;
+    since.last().map(|observed| &observed.run)
+}
+
+/// Gives some of the breakages of the stable branch to the branch. A stable branch that fails the test with other errors, or
+/// no longer runs it, does not explain the failure.
+fn doubt_base(failure: &mut FailureCause) {
+    let of = &mut failure.probabilities;
+    let own = (UNPROVEN - of.mine()).clamp(0.0, of.broken_before);
+    of.broken_before -= own;
+    give(failure, own);
+}
+
+/// Adds to the probability that the branch broke the test: an earlier revision, if it failed there.
+fn give(failure: &mut FailureCause, own: f64) {
+    let of = &mut failure.probabilities;
+    match failure.facts.episode_since {
+        Some(_) => of.earlier_on_branch += own,
+        None => of.this_change += own,
     }
 }
 

@@ -10,7 +10,7 @@ use assay_domain::{
 use assay_flakiness::{CauseFacts, FailureCause};
 
 use self::elsewhere::Elsewhere;
-use super::gate;
+use super::{gate, new_test::left_stable};
 use crate::numbers::short;
 
 /// The runs before, from which on a habit shows.
@@ -152,8 +152,13 @@ impl CauseSentences<'_> {
             Some(run) => format!(", which passed in run {}", run.number),
             None => String::new(),
         };
+        let elsewhere = match same.other_branches {
+            0 => String::new(),
+            1 => "; another branch failed with this error".to_owned(),
+            failures => format!("; {failures} failures of other branches had this error"),
+        };
         let again = self.landed_again();
-        format!("{stable_runs} and failed on this revision{variants}{passed}{error}{again}")
+        format!("{stable_runs} and failed on this revision{variants}{passed}{error}{elsewhere}{again}")
     }
 
     /// The runs of the stable branch in which this error began and ended; empty unless it had and mended the error.
@@ -211,7 +216,13 @@ impl CauseSentences<'_> {
                 "A shared cause{stable} since run {}: {} tests failed together in this run{error}",
                 run.number, facts.failed_in_run
             ),
-            None => format!("Fails{stable} since run {}{error}", run.number),
+            None => match left_stable(self.history, self.failure) {
+                Some(left) => format!(
+                    "Failed{stable} from run {} on{error}, and does not run there since run {}",
+                    run.number, left.number
+                ),
+                None => format!("Fails{stable} since run {}{error}", run.number),
+            },
             Some(mended) if !self.is_clear => format!(
                 "Failed{stable} from run {} on{error}, and passed again from run {} on",
                 run.number, mended.number

@@ -342,11 +342,11 @@ fn touches(changed: &HashSet<String>, file: &str) -> bool {
         || changed.iter().any(|changed| ends_with_path(changed, file))
 }
 
-/// Whether a changed file is the test's file. Reports may name files relative to a folder of the checkout.
+/// Whether a changed file is the test's file. Reports may name files relative to a folder of the checkout, or by their path
+/// in a container.
 fn ends_with_path(changed: &str, file: &str) -> bool {
-    changed
-        .strip_suffix(file)
-        .is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+    let is_below = |folder: &str| folder.is_empty() || folder.ends_with('/');
+    changed.strip_suffix(file).is_some_and(is_below) || file.strip_suffix(changed).is_some_and(is_below)
 }
 
 #[cfg(test)]

@@ -323,11 +323,12 @@ impl<'a> Session<'a> {
             failed += u32::from(status.is_some_and(AttemptStatus::is_failure));
         }
         let of_suite = self.plan.known.suite_tests;
+        let is_unchanged = self.usual_tests.is_none() || self.mode == RunMode::InSuite;
         let usual = *self.usual_tests.get_or_insert_with(|| match self.mode {
             RunMode::InSuite => of_suite.unwrap_or(0).max(ran),
             RunMode::Alone | RunMode::WithFile => of_mode,
         });
-        if ran == 1 && of_suite != Some(1) {
+        if is_unchanged && ran == 1 && of_suite != Some(1) {
             self.command_mode = RunMode::Alone;
             self.mode = self.mode.min(self.command_mode);
         }

@@ -12,7 +12,7 @@ use assay_ingest::ci::CiContext;
 use assay_reports::{Format, KnownFiles, Options, SourceFile};
 use walkdir::WalkDir;
 
-use crate::sources::files;
+use crate::sources::{files, git::git};
 
 /// The maximum number of files of a checkout that are read.
 const MOST_FILES: usize = 500_000;
@@ -46,8 +46,8 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// The checkout from the flag, else CI's workspace. The flag may name a folder of another machine, as a report that
-    /// was written there contains it.
+    /// The checkout from the flag, else CI's workspace, else for absolute paths that of git around the current folder. The
+    /// flag may name a folder of another machine, as a report that was written there contains it.
     pub fn of(flag: Option<&Path>, ci: &CiContext) -> anyhow::Result<Self> {
         let root = match flag {
             Some(root) if root.is_dir() => {
@@ -57,8 +57,16 @@ impl Checkout {
             None => ci.workspace_root.as_deref().map(PathBuf::from),
         };
         let folder = root.clone().filter(|root| root.is_dir());
+        let of_git = || {
+            Some(
+                git(Path::new("."), &["rev-parse", "--show-toplevel"])
+                    .ok()?
+                    .trim()
+                    .to_owned(),
+            )
+        };
         Ok(Self {
-            root: root.map(|root| root.display().to_string()),
+            root: root.map(|root| root.display().to_string()).or_else(of_git),
             folder,
         })
     }

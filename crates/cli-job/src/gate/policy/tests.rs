@@ -359,11 +359,15 @@ fn a_change_touches_a_test_without_a_file_by_the_name_of_its_module_or_class() {
     ] {
         assert_eq!(touches_test(&changed(file), name, None), touched, "{file} {name}");
     }
-    assert!(!touches_test(
-        &changed("tests/test_cart.py"),
-        "tests.test_cart > a",
-        Some("b.py")
-    ));
+    // With a file, that counts, by its end: also the path in a container.
+    for (file, touched) in [
+        ("b.py", false),
+        ("/app/web/tests/test_cart.py", true),
+        ("/app/more-tests/test_cart.py", false),
+    ] {
+        let touches = touches_test(&changed("tests/test_cart.py"), "tests.test_cart > a", Some(file));
+        assert_eq!(touches, touched, "{file}");
+    }
 }
 
 #[test]

@@ -75,6 +75,8 @@ pub struct CauseFacts {
     pub stable_at_base: bool,
     /// Whether that episode began with the same error.
     pub stable_same_error: bool,
+    /// Whether that episode has errors with a text, and none of them is this one.
+    pub stable_other_error: bool,
     /// The numbers of variants on which this revision of the branch failed, and on which it ran.
     pub variants: (u32, u32),
     /// Tests that failed finally in the run.
@@ -458,6 +460,9 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             facts.stable_since = episode.first().map(|first| first.entry.source);
             facts.stable_same_error =
                 text.is_some() && episode.first().is_some_and(|first| first.text == text);
+            facts.stable_other_error = text.is_some()
+                && episode.iter().any(|other| other.text.is_some())
+                && episode.iter().all(|other| other.text != text);
             let mended = self.mended(index, &episode);
             facts.stable_mended = mended.map(|first| first.entry.source);
         }
