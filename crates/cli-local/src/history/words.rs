@@ -2,7 +2,10 @@
 
 use std::{cmp::Reverse, fmt::Write as _};
 
-use assay_domain::verdict::VerdictStatus;
+use assay_domain::{
+    timestamp::{DAY_MS, Timestamp},
+    verdict::VerdictStatus,
+};
 use assay_markup::words;
 use serde::Serialize;
 
@@ -32,10 +35,11 @@ pub struct FirstVerdicts {
 }
 
 impl FirstVerdicts {
-    /// The first verdicts of a history of `days`.
-    pub fn of(analysis: &Analysis, days: i64) -> Self {
+    /// The first verdicts of a history whose first run has this start.
+    pub fn of(analysis: &Analysis, first_start: Option<Timestamp>) -> Self {
+        let days = first_start.map_or(0, |first| analysis.now.since_ms(first) / DAY_MS) + 1;
         let lost = |test: &AnalyzedTest| test.entry.figures.time_lost_ms.unwrap_or(0);
-        let window_days = analysis.window_days.min(days.max(1));
+        let window_days = analysis.window_days.min(days);
         let total: u64 = analysis.tests.iter().map(lost).sum();
         let mut worst: Vec<_> = analysis.reported().iter().collect();
         worst.sort_by_key(|test| Reverse(lost(test)));

@@ -59,7 +59,7 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
         "{}/pipelines/{}/jobs?include_retried=true&per_page=100",
         project.base, run.id
     );
-    let mut jobs: Vec<Value> = project.all(&path, "")?;
+    let mut jobs = project.all(&path, "")?;
     jobs.retain(|job| has(job, "archive") || has(job, "junit"));
     // `refs/merge-requests/12/head`, `…/merge` or `…/train`
     let reference = run.value("ref").unwrap_or_default();
@@ -110,12 +110,9 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
     }
     of_job.extend(request.clone());
     let archive = PastFile {
-        name: name.clone(),
         url: format!("{}/jobs/{id}/artifacts", project.base),
-        bytes: job.pointer("/artifacts_file/size").and_then(Value::as_u64),
-        expires_at: text(job, "/artifacts_expire_at").and_then(|at| at.parse().ok()),
         is_archive: true,
-        is_expired: false,
+        ..PastFile::of(job, ["/name", "", "/artifacts_file/size", "/artifacts_expire_at"])
     };
     let cases = Cases {
         path: format!("{}/pipelines/{}/test_report", project.base, run.id),
@@ -127,7 +124,7 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
         roots: vec![format!("/builds/{}", project.name)],
         files: Vec::from_iter(has(job, "archive").then_some(archive)),
         cases: has(job, "junit").then_some(cases),
-        ..run.report(&of_job, None)
+        ..run.report(&of_job)
     };
     let is_head = request.get("head") == run.values.get("CI_COMMIT_SHA");
     report.flags.context.merge_base = request.get("base").filter(|_| is_head).cloned();

@@ -23,28 +23,7 @@ pub(super) static JENKINS: Service = Service {
     },
     default_branch: "",
     runs,
-    reports: |_, run| {
-        let path = run.value("path").unwrap_or_default();
-        let file = |artifact: &Values| {
-            let name = artifact.get("path").cloned().unwrap_or_default();
-            PastFile {
-                url: format!("{path}/artifact/{}", encoded(&name).replace("%2F", "/")),
-                name,
-                ..PastFile::default()
-            }
-        };
-        Ok(vec![PastReport {
-            id: run.id.clone(),
-            files: run.parts.iter().map(file).collect(),
-            cases: Some(Cases {
-                path: format!("{path}/testReport/api/json"),
-                suites: "/suites",
-                cases: "/cases",
-                of_job: None,
-            }),
-            ..run.report(&Values::new(), None)
-        }])
-    },
+    reports: |_, run| Ok(run.reports.clone()),
 };
 
 /// The builds of one request.
@@ -75,13 +54,13 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
             let name = text(&answer, "/fullName")
                 .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
             let builds: Vec<_> = list(&answer, "/allBuilds").collect();
-            let is_finished = |build: &&&Value| build.get("building") != Some(&Value::Bool(true));
-            let finished = builds.iter().filter(is_finished);
-            let found = finished.filter_map(|build| run(&path, &name, branch.as_deref(), build));
-            let found: Vec<_> = found.collect();
+            let found = builds
+                .iter()
+                .filter_map(|build| run(&path, &name, branch.as_deref(), build));
+            let before = runs.len();
+            runs.extend(found.filter(|run| run.started_at >= since));
             // The newest build is the first.
-            let is_last = builds.len() < PER_PAGE || found.last().is_none_or(|run| run.started_at < since);
-            runs.extend(found.into_iter().filter(|run| run.started_at >= since));
+            let is_last = builds.len() < PER_PAGE || runs.len() == before;
             if page == 0 && depth < DEEPEST {
                 // The jobs of a folder have names of their own.
                 let are_branches = text(&answer, "/_class").is_some_and(|class| class.ends_with(MULTIBRANCH));
@@ -99,18 +78,20 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
     Ok(runs)
 }
 
+/// A build with its report. None while it is running.
 fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<PastRun> {
+    if build.get("building") == Some(&Value::Bool(true)) {
+        return None;
+    }
     let number = text(build, "/number")?;
+    let path = format!("{path}/{number}");
     let mut of_build = values(build, OF_BUILD);
     let revision = list(build, "/actions").find_map(|action| action.get("lastBuiltRevision"));
     of_build.extend(
         revision
-            .into_iter()
-            .flat_map(|revision| values(revision, OF_REVISION)),
+            .map(|revision| values(revision, OF_REVISION))
+            .unwrap_or_default(),
     );
-    if let Some(name) = of_build.get_mut("GIT_BRANCH") {
-        *name = name.trim_start_matches("refs/remotes/").to_owned();
-    }
     if let Some(branch) = branch {
         let request = branch.strip_prefix("PR-").map(str::to_owned);
         of_build.extend(request.map(|request| ("CHANGE_ID", request)));
@@ -118,14 +99,27 @@ fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<Pas
         of_build.insert("BRANCH_NAME", name);
     }
     of_build.insert("BUILD_TAG", format!("jenkins-{}-{number}", job.replace('/', "-")));
-    of_build.insert("path", format!("{path}/{number}"));
-    let artifacts = list(build, "/artifacts");
-    Some(PastRun {
+    let mut run = PastRun {
         id: format!("{job}#{number}"),
         started_at: Timestamp::from_unix_ms(build.get("timestamp")?.as_i64()?),
         values: of_build,
-        parts: artifacts
-            .map(|artifact| values(artifact, &[("path", "/relativePath")]))
-            .collect(),
-    })
+        reports: Vec::new(),
+    };
+    let files = list(build, "/artifacts").map(|artifact| {
+        let file = PastFile::of(artifact, ["/relativePath", "", "", ""]);
+        let url = format!("{path}/artifact/{}", encoded(&file.name).replace("%2F", "/"));
+        PastFile { url, ..file }
+    });
+    run.reports.push(PastReport {
+        id: run.id.clone(),
+        files: files.collect(),
+        cases: Some(Cases {
+            path: format!("{path}/testReport/api/json"),
+            suites: "/suites",
+            cases: "/cases",
+            of_job: None,
+        }),
+        ..run.report(&Values::new())
+    });
+    Some(run)
 }

@@ -16,7 +16,7 @@ mod service;
 
 pub use cases::Cases;
 pub use report::{JobReport, read};
-pub use requests::{HostError, Project, Retries};
+pub use requests::{Access, HostError, Project};
 pub use service::{PastFile, PastReport, PastRun, Service, Values};
 
 /// The services, in the order of the flags.

@@ -1,7 +1,7 @@
 //! Reads the reports of an old run.
 
 use assay_domain::{recording::ShardIndex, timestamp::Timestamp};
-use assay_ingest::{Arrival, Files, Flags, PreparedReport};
+use assay_ingest::{Arrival, Files, Flags, PreparedReport, ci::CiContext};
 use assay_reports::{Clocks, Options, PartialReport, ReadError, SourceFile};
 
 use super::PastReport;
@@ -16,8 +16,8 @@ pub struct JobReport {
     pub files: Vec<SourceFile>,
     /// The values to send with them.
     pub flags: Flags,
-    /// The checkout's folder in the reports.
-    pub root: Option<String>,
+    /// The context, with the checkout's folder in the reports.
+    pub ci: CiContext,
     /// What a server would store.
     pub prepared: PreparedReport,
     /// Why other files could not be read.
@@ -33,9 +33,10 @@ pub fn read(
     mut files: Vec<SourceFile>,
     now: Timestamp,
 ) -> anyhow::Result<Option<JobReport>> {
-    let root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
+    let mut ci = past.ci.clone();
+    ci.workspace_root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
     let options = Options {
-        root: root.as_deref(),
+        root: ci.workspace_root.as_deref(),
         clocks: Clocks {
             utc_offset_minutes: None,
             now: Some(now),
@@ -66,14 +67,14 @@ pub fn read(
         files: Files::of(&files),
         report,
         flags: &flags,
-        ci: &past.ci,
+        ci: &ci,
         job_started_at: None,
     };
     let prepared = assay_ingest::prepare(arrival, now)?;
     Ok(Some(JobReport {
         files,
         flags,
-        root,
+        ci,
         prepared,
         unread,
     }))
@@ -82,26 +83,23 @@ pub fn read(
 /// The name of a job without its shard, because the shards of a suite are one run: `e2e` of `e2e-2` and `e2e (2, 3)`.
 fn without_shard(job: &str, shard: ShardIndex) -> String {
     let ShardIndex { index, total } = shard;
-    let place = [
-        Some(index.to_string()),
-        total.map(|total| format!("{index}/{total}")),
-    ];
-    let is_place = |word: &str| place.iter().flatten().any(|place| place == word);
+    let is_total = |word: &str| total.is_some_and(|total| word == total.to_string());
+    let is_index = |word: &str| word == index.to_string();
+    let is_place = |word: &str| {
+        let pair = word.split_once('/');
+        is_index(word) || pair.is_some_and(|(index, total)| is_index(index) && is_total(total))
+    };
     if let Some((name, legs)) = job.strip_suffix(')').and_then(|job| job.split_once(" (")) {
-        let is_total = |leg: &str| total.is_some_and(|total| total.to_string() == leg);
-        let rest: Vec<&str> = legs
-            .split(", ")
-            .filter(|leg| !is_place(leg) && !is_total(leg))
-            .collect();
-        return match rest.is_empty() {
-            true => name.to_owned(),
-            false => format!("{name} ({})", rest.join(", ")),
+        let legs = legs.split(", ").filter(|leg| !is_place(leg) && !is_total(leg));
+        return match legs.collect::<Vec<_>>().join(", ") {
+            rest if rest.is_empty() => name.to_owned(),
+            rest => format!("{name} ({rest})"),
         };
     }
-    let named = job
-        .rsplit_once(['-', '_', ' '])
-        .filter(|(_, number)| is_place(number));
-    named.map_or(job, |(name, _)| name).to_owned()
+    match job.rsplit_once(['-', '_', ' ']) {
+        Some((name, number)) if is_place(number) => name.to_owned(),
+        Some(_) | None => job.to_owned(),
+    }
 }
 
 /// Whether a file names a path below a folder. JSON writes a backslash twice.

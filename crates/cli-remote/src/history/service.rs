@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::Flags;
 use assay_ingest::ci::{self, CiContext};
-use serde::Deserialize;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Cases, HostError, Project};
@@ -46,8 +46,8 @@ pub struct PastRun {
     pub started_at: Timestamp,
     /// What is known of it.
     pub values: Values,
-    /// Its jobs or artifacts, if the service lists them with the run.
-    pub parts: Vec<Values>,
+    /// What its jobs may have reported, as far as the service lists it with the run.
+    pub reports: Vec<PastReport>,
 }
 
 /// What one job, or one artifact of it, may have reported.
@@ -71,26 +71,31 @@ pub struct PastReport {
     pub cases: Option<Cases>,
 }
 
-/// A file that a job left, by the names that the services have for its facts.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// A file that a job left.
+#[derive(Debug, Clone, Default)]
 pub struct PastFile {
     /// Its path, or the artifact's name.
-    #[serde(alias = "path")]
     pub name: String,
     /// Where it is.
-    #[serde(default, rename = "archive_download_url", alias = "download_url")]
     pub url: String,
     /// Its size in bytes, if known.
-    #[serde(rename = "size_in_bytes", alias = "file_size")]
     pub bytes: Option<u64>,
     /// When the service deletes it, if known.
     pub expires_at: Option<Timestamp>,
     /// Whether the service has deleted it.
-    #[serde(default, rename = "expired")]
     pub is_expired: bool,
     /// Whether it is an archive of files.
-    #[serde(skip)]
     pub is_archive: bool,
+}
+
+impl Service {
+    /// The header's value with a token, which is `USER:TOKEN` with Basic authentication.
+    pub fn authorization(&self, token: &str) -> String {
+        match self.header.1 {
+            "Basic " => format!("Basic {}", STANDARD.encode(token)),
+            word => format!("{word}{token}"),
+        }
+    }
 }
 
 impl Project {
@@ -141,14 +146,14 @@ impl Project {
 }
 
 impl PastRun {
-    /// A run without parts, from an answer with its values at these places.
+    /// A run without reports, from an answer with its values at these places.
     pub(super) fn of(answer: &Value, places: &Places) -> Option<Self> {
         let mut values = values(answer, places);
         Some(Self {
             id: values.remove("id")?,
             started_at: values.remove("start")?.parse().ok()?,
             values,
-            parts: Vec::new(),
+            reports: Vec::new(),
         })
     }
 
@@ -156,16 +161,28 @@ impl PastRun {
         self.values.get(name).cloned()
     }
 
-    /// The report of a job with these values. `event` is the file that describes an event of GitHub.
-    pub(super) fn report(&self, job: &Values, event: Option<&Value>) -> PastReport {
+    /// The report of a job with these values. The name of the file with GitHub's event is that of a value, too.
+    pub(super) fn report(&self, job: &Values) -> PastReport {
         let value = |name: &str| job.get(name).cloned().or_else(|| self.value(name));
-        let event = event.map(|event| event.to_string().into_bytes());
         let start = job.get("start").and_then(|start| start.parse().ok());
         PastReport {
             id: format!("{}/{}", self.id, job.get("id").map_or("", String::as_str)),
-            ci: ci::detect(&value, &|_| event.clone()),
+            ci: ci::detect(&value, &|file| value(file).map(String::into_bytes)),
             started_at: Some(start.unwrap_or(self.started_at)),
             ..PastReport::default()
+        }
+    }
+}
+
+impl PastFile {
+    /// A file by the places of its name, address, size and end. A service without one of them has an empty place.
+    pub(super) fn of(answer: &Value, [name, url, bytes, expires_at]: [&str; 4]) -> Self {
+        Self {
+            name: text(answer, name).unwrap_or_default(),
+            url: text(answer, url).unwrap_or_default(),
+            bytes: text(answer, bytes).and_then(|bytes| bytes.parse().ok()),
+            expires_at: text(answer, expires_at).and_then(|at| at.parse().ok()),
+            ..Self::default()
         }
     }
 }

@@ -19,7 +19,7 @@ use assay_cli_terminal::{
     output,
     progress::{self, Unit},
 };
-use assay_domain::timestamp::{DAY_MS, Timestamp};
+use assay_domain::timestamp::Timestamp;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
         sender,
         csv: csv.transpose()?,
         counts: Counts::default(),
-        starts: None,
+        first_start: None,
     };
     let length = u64::try_from(runs.len())?;
     let bar = progress::bar(global.json, "reading", length, Unit::Items("runs"));
@@ -131,14 +131,14 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
 /// A history that is being read.
 struct Backfill<'a> {
     global: &'a Global,
-    source: &'a Source,
+    source: &'a Source<'a>,
     now: Timestamp,
     collector: Collector,
     sender: Option<Sender>,
     csv: Option<HistoryWriter>,
     counts: Counts,
-    /// The first and the last start of a run with reports.
-    starts: Option<(Timestamp, Timestamp)>,
+    /// The start of the first run with reports.
+    first_start: Option<Timestamp>,
 }
 
 /// What was read, and what it says.
@@ -165,11 +165,7 @@ impl Backfill<'_> {
 
     /// Reads and sends the report of a job. Returns whether it has one.
     fn report(&mut self, past: &PastReport) -> anyhow::Result<bool> {
-        if self
-            .sender
-            .as_ref()
-            .is_some_and(|sender| sender.state.has(&past.id))
-        {
+        if self.sender.as_ref().is_some_and(|sender| sender.has(&past.id)) {
             self.counts.known += 1;
             return Ok(true);
         }
@@ -189,9 +185,7 @@ impl Backfill<'_> {
             self.counts.unreadable(&format!("{}: {error}", past.id));
         }
         let recording = &report.prepared.recording;
-        let start = recording.started_at;
-        let (first, last) = self.starts.unwrap_or((start, start));
-        self.starts = Some((first.min(start), last.max(start)));
+        self.first_start = self.first_start.into_iter().chain([recording.started_at]).min();
         self.counts.tests += u64::try_from(recording.tests.len())?;
         if let Some(csv) = &mut self.csv {
             csv.add(recording).context("--csv")?;
@@ -227,8 +221,7 @@ impl Backfill<'_> {
                 std::fs::write(page, analysis::page(&analysis))
                     .with_context(|| format!("--analyze {}", page.display()))?;
             }
-            let length = self.starts.map_or(0, |(first, last)| last.since_ms(first));
-            verdicts = Some(FirstVerdicts::of(&analysis, length / DAY_MS + 1));
+            verdicts = Some(FirstVerdicts::of(&analysis, self.first_start));
         }
         Ok(Summary {
             source: self.source.name.clone(),

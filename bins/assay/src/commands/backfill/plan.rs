@@ -26,7 +26,12 @@ struct Plan {
 }
 
 /// Lists the artifacts of runs, and shows what they are.
-pub(super) fn run(global: &Global, source: &Source, runs: &[PastRun], now: Timestamp) -> anyhow::Result<()> {
+pub(super) fn run(
+    global: &Global,
+    source: &Source<'_>,
+    runs: &[PastRun],
+    now: Timestamp,
+) -> anyhow::Result<()> {
     let mut plan = Plan {
         source: source.name.clone(),
         runs: u64::try_from(runs.len())?,

@@ -48,14 +48,18 @@ pub(super) struct ServerTarget {
     pub(super) connection: ConnectionFlags,
 }
 
-/// Sends the reports of a history to one project.
+/// Sends the reports of a history to one project. A file has a line for each report that is stored, so that a backfill that
+/// was interrupted goes on where it stopped.
 pub(super) struct Sender {
     progress: &'static dyn Progress,
     server: Server,
     project: String,
     named_project: Option<String>,
     retry_for: Duration,
-    pub(super) state: State,
+    state: File,
+    /// The beginning of the lines of this history in this project.
+    prefix: String,
+    stored: BTreeSet<String>,
     /// The report that was stored last. The state lacks it until the project is judged, so that a repetition after a kill
     /// judges.
     last: Option<Sent>,
@@ -89,15 +93,31 @@ impl Sender {
         let (id, project) = text("/project/id")
             .zip(text("/project/name"))
             .context("the server names no project")?;
+        let (state, lines) = open_state().context("the state of this backfill")?;
+        let prefix = format!("{source} in {id}: ");
+        let stored = lines.lines().filter_map(|line| line.strip_prefix(&prefix));
         Ok(Self {
             progress: global.progress(),
-            state: State::open(format!("{source} in {id}: ")).context("the state of this backfill")?,
             server,
             project,
             named_project: flags.project.clone(),
             retry_for: flags.connection.retry_for,
+            state,
+            stored: stored.map(str::to_owned).collect(),
+            prefix,
             last: None,
         })
+    }
+
+    /// Whether a report is stored already.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.stored.contains(id)
+    }
+
+    fn remember(&mut self, id: String) -> anyhow::Result<()> {
+        let written = self.state.write_all(format!("{}{id}\n", self.prefix).as_bytes());
+        self.stored.insert(id);
+        written.context("the state cannot be written")
     }
 
     /// Sends the report of a job. A later one judges.
@@ -108,8 +128,7 @@ impl Sender {
         counts: &mut Counts,
     ) -> anyhow::Result<()> {
         // The machines of CI services are at UTC, so there is no offset.
-        let mut fields = Fields::of(&report.flags, &past.ci);
-        fields.add(UploadField::Root, report.root.as_ref());
+        let mut fields = Fields::of(&report.flags, &report.ci);
         fields.add(UploadField::Project, self.named_project.as_ref());
         let (id, files) = (past.id.clone(), std::mem::take(&mut report.files));
         let sent = Sent { id, fields, files };
@@ -119,13 +138,13 @@ impl Sender {
                 counts.unchanged += u64::from(is_known);
                 counts.stored += u64::from(!is_known);
                 if let Some(before) = self.last.replace(sent) {
-                    self.state.add(&before.id)?;
+                    self.remember(before.id)?;
                 }
             }
             // The job itself sent it, more than a day ago.
             Err(error) if error.code() == "run_closed" => {
                 counts.unchanged += 1;
-                self.state.add(&past.id)?;
+                self.remember(past.id.clone())?;
             }
             Err(error) if error.is_the_reports_fault() && error.code() != "invalid_parameter" => {
                 counts.refused += 1;
@@ -141,7 +160,7 @@ impl Sender {
         if let Some(last) = self.last.take() {
             self.upload(&last, "silent")?
                 .map_err(|error| self.interrupted(error))?;
-            self.state.add(&last.id)?;
+            self.remember(last.id)?;
         }
         Ok(self.project)
     }
@@ -155,48 +174,23 @@ impl Sender {
     }
 
     fn interrupted(&self, error: UploadError) -> anyhow::Error {
-        let stored = self.state.stored.len();
+        let stored = self.stored.len();
         anyhow::Error::new(error).context(format!(
             "stopped after {stored} reports; the same command goes on from there, and stores nothing twice"
         ))
     }
 }
 
-/// The reports that projects have, so that a backfill that was interrupted goes on where it stopped. The file has a line
-/// for each report, with its history and its project.
-pub(super) struct State {
-    /// The beginning of the lines of this history in this project.
-    prefix: String,
-    file: File,
-    stored: BTreeSet<String>,
-}
-
-impl State {
-    /// Reads a state. Without a file, nothing is stored.
-    fn open(prefix: String) -> anyhow::Result<Self> {
-        let (folder, name) = STATE;
-        fs::create_dir_all(folder)?;
-        let path = Path::new(folder).join(name);
-        let mut file = File::options().read(true).append(true).create(true).open(path)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        // A full disk may have cut the last line.
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
-        file.set_len(u64::try_from(text.len())?)?;
-        let stored = text.lines().filter_map(|line| line.strip_prefix(&prefix));
-        let stored = stored.map(str::to_owned).collect();
-        Ok(Self { prefix, file, stored })
-    }
-
-    /// Whether a report is stored already.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.stored.contains(id)
-    }
-
-    /// Remembers that a report is stored.
-    fn add(&mut self, id: &str) -> anyhow::Result<()> {
-        self.stored.insert(id.to_owned());
-        let written = self.file.write_all(format!("{}{id}\n", self.prefix).as_bytes());
-        written.context("the state cannot be written")
-    }
+/// Opens the state for new lines, and returns its lines so far.
+fn open_state() -> anyhow::Result<(File, String)> {
+    let (folder, name) = STATE;
+    fs::create_dir_all(folder)?;
+    let path = Path::new(folder).join(name);
+    let mut file = File::options().read(true).append(true).create(true).open(path)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    // A full disk may have cut the last line.
+    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    file.set_len(u64::try_from(text.len())?)?;
+    Ok((file, text))
 }
