@@ -12,8 +12,6 @@ use crate::sources::files;
 const MOST_ENTRIES: usize = 100_000;
 /// The most bytes of all reports of a job. A server accepts as many in an upload.
 pub const MOST_BYTES: u64 = 256 << 20;
-/// The number of bytes by which a file is recognised.
-const BEGINNING: u64 = 4 << 20;
 /// The most bytes that are unpacked of files that are no reports.
 const MOST_BYTES_OF_OTHERS: u64 = 2 << 30;
 /// A larger file that has this many times the bytes of its packed form is a bomb. Reports have up to about 60 times.
@@ -90,8 +88,9 @@ fn read_report(
     let shown = assay_reports::shown_name(name);
     // A bomb is noticed here, and not after all its bytes.
     let allowed = packed.saturating_mul(MOST_RATIO).max(SMALL);
+    let beginning = u64::try_from(assay_reports::BEGINNING)?;
     let mut bytes = Vec::new();
-    for most in [BEGINNING, left.saturating_add(1)] {
+    for most in [beginning, left.saturating_add(1)] {
         let limit = most.min(allowed.saturating_add(1)).saturating_sub(length(&bytes));
         let read = from.by_ref().take(limit).read_to_end(&mut bytes);
         read.with_context(|| shown.clone())?;
@@ -99,7 +98,7 @@ fn read_report(
             length(&bytes) <= allowed,
             "{shown} unpacks to more than {MOST_RATIO} times its size, as only a bomb does"
         );
-        if most == BEGINNING && assay_reports::looks_like_report(&bytes).is_none() {
+        if most == beginning && assay_reports::looks_like_report(&bytes).is_none() {
             return Ok(Err(bytes));
         }
     }

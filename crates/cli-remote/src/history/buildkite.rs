@@ -15,6 +15,8 @@ pub(super) static BUILDKITE: Service = Service {
     scope: "may read_builds and read_artifacts",
     base: |name| format!("/organizations/{}", name.replacen('/', "/pipelines/", 1)),
     default_branch: "/default_branch",
+    roots: &[],
+    results: ("", ""),
     runs: |project, since, _| {
         let path =
             format!("/builds?state=finished&include_retried_jobs=true&created_from={since}&per_page=100");

@@ -1,7 +1,7 @@
 //! CircleCI: the routes of pipelines, workflows and jobs, with the results and artifacts of each job.
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Project, Service,
+    HostError, PastFile, PastReport, PastRun, Project, Service,
     service::{Places, text, values},
 };
 
@@ -15,6 +15,8 @@ pub(super) static CIRCLECI: Service = Service {
     scope: "may read the project",
     base: |name| format!("/project/{name}"),
     default_branch: "/vcs_info/default_branch",
+    roots: &["/home/circleci/project", "/root/project"],
+    results: ("/items", ""),
     runs: |project, since, _| {
         project.list("/pipeline", "/items", since, |pipeline| {
             PastRun::of(pipeline, OF_PIPELINE)
@@ -57,14 +59,8 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
             let artifacts = project.all(&format!("{base}/{number}/artifacts"), "/items")?;
             let file = |artifact| PastFile::of(artifact, ["/path", "/url", "", ""]);
             reports.push(PastReport {
-                roots: vec!["/home/circleci/project".to_owned(), "/root/project".to_owned()],
                 files: artifacts.iter().map(file).collect(),
-                cases: Some(Cases {
-                    path: format!("{base}/{number}/tests"),
-                    suites: "/items",
-                    cases: "",
-                    of_job: None,
-                }),
+                results: Some(format!("{base}/{number}/tests")),
                 ..run.report(&job)
             });
         }

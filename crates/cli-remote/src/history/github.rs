@@ -19,26 +19,24 @@ pub(super) static GITHUB: Service = Service {
     scope: "may read its Actions",
     base: |name| format!("/repos/{name}"),
     default_branch: "/default_branch",
+    roots: &[
+        "/home/runner/work/{folder}/{folder}",
+        "/Users/runner/work/{folder}/{folder}",
+        "D:\\a\\{folder}\\{folder}",
+    ],
+    results: ("", ""),
     runs,
     reports,
 };
 
 /// The most runs that one search lists.
-const MOST_LISTED: u64 = 1_000;
-/// The shortest time that a search is divided into, in milliseconds.
-const SHORTEST_WINDOW_MS: i64 = 60_000;
+const MOST_LISTED: usize = 1_000;
 /// An artifact is stored within this time after the last step of its job, in milliseconds.
 const AFTER_JOB_MS: i64 = 60_000;
-/// Where the hosted machines have checkouts: below the repository's name, twice.
-const CHECKOUTS: [(&str, char); 3] = [
-    ("/home/runner/work", '/'),
-    ("/Users/runner/work", '/'),
-    ("D:\\a", '\\'),
-];
-
 /// The values of a run that are needed later. An answer has twenty times as many.
 const OF_RUN: &Places = &[
     ("id", "/id"),
+    ("created", "/created_at"),
     ("start", "/created_at"),
     ("start", "/run_started_at"),
     ("GITHUB_ACTIONS", "true"),
@@ -56,48 +54,44 @@ const OF_RUN: &Places = &[
 /// The places of an artifact's facts.
 const ARTIFACT: [&str; 4] = ["/name", "/archive_download_url", "/size_in_bytes", "/expires_at"];
 
-/// The runs of a time. If it has more than a search lists, its halves are searched.
+/// The runs of a time. A search lists the newest ones, and the next one those before.
 fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError> {
     let workflow = project.access.workflow.as_ref();
     let workflow = workflow.map_or(String::new(), |name| format!("/workflows/{name}"));
-    let (mut runs, mut windows) = (Vec::new(), vec![(since, now)]);
-    while let Some((from, to)) = windows.pop() {
-        let path = format!("/actions{workflow}/runs?per_page=100&created={from}..{to}&status=completed");
-        let answer = project.get(&format!("{}{path}", project.base))?;
-        let length = to.since_ms(from);
-        let count = answer.get("total_count").and_then(Value::as_u64);
-        match count.ok_or_else(|| HostError::Unusable("the list of runs has no total_count".to_owned()))? {
-            0 => {}
-            count if count > MOST_LISTED && length > SHORTEST_WINDOW_MS => {
-                let middle = from.plus_ms(length / 2);
-                windows.extend([(from, middle), (middle, to)]);
-            }
-            _ => runs.extend(project.list(&path, "/workflow_runs", since, run)?),
+    let (mut runs, mut until) = (Vec::new(), now);
+    loop {
+        let path = format!("/actions{workflow}/runs?per_page=100&created={since}..{until}&status=completed");
+        let found = project.list(&path, "/workflow_runs", since, run)?;
+        let created = found.iter().filter_map(|run| run.value("created")?.parse().ok());
+        let oldest = created.min().filter(|oldest| *oldest < until);
+        let is_cut = found.len() >= MOST_LISTED;
+        runs.extend(found);
+        match oldest {
+            Some(oldest) if is_cut => until = oldest,
+            Some(_) | None => return Ok(runs),
         }
     }
-    Ok(runs)
 }
 
 fn run(answer: &Value) -> Option<PastRun> {
     let mut run = PastRun::of(answer, OF_RUN)?;
     let at = |place: &str| answer.pointer(place).cloned();
-    let number = at("/pull_requests/0/number");
     let head = at("/head_repository/full_name").map(|name| json!({"full_name": name}));
     let event = match run.value("GITHUB_EVENT_NAME").unwrap_or_default().as_str() {
         "push" | "merge_group" => json!({"head_commit": at("/head_commit")}),
         name if name.starts_with("pull_request") => json!({"pull_request": {
-            "head": {"sha": at("/head_sha"), "repo": head}, "number": number, "title": at("/display_title"),
+            "head": {"sha": at("/head_sha"), "repo": head}, "title": at("/display_title"),
             "user": {"login": at("/actor/login")},
         }}),
         // Which facts the file of another event has is not known.
         _ => json!({"workflow_run": {
             "head_sha": at("/head_sha"), "head_branch": at("/head_branch"), "head_repository": head,
-            "pull_requests": [{"number": number}],
         }}),
     };
     run.values.insert("event", event.to_string());
-    let reference = number.map(|number| ("GITHUB_REF", format!("refs/pull/{number}/head")));
-    run.values.extend(reference);
+    let reference = at("/pull_requests/0/number").map(|number| format!("refs/pull/{number}/head"));
+    run.values
+        .extend(reference.map(|reference| ("GITHUB_REF", reference)));
     Some(run)
 }
 
@@ -123,7 +117,7 @@ fn merge_base(project: &Project, run: &PastRun) -> Result<Option<String>, HostEr
         return Ok(None);
     };
     let path = format!("{}/compare/{base}...{head}?per_page=1", project.base);
-    let answer = project.find(&path)?;
+    let answer = project.get(&path)?;
     // Once a branch is merged, its head itself is the answer.
     Ok(text(&answer, "/merge_base_commit/sha").filter(|sha| *sha != head))
 }
@@ -185,11 +179,7 @@ fn report(run: &PastRun, jobs: &[Job], artifact: &Value, merge_base: Option<Stri
     of_job.extend(job.map(|job| ("start", job.started_at.to_string())));
     let runner = job.and_then(|job| job.runner_name.clone());
     of_job.extend(runner.map(|name| ("RUNNER_NAME", name)));
-    let repository = run.value("GITHUB_REPOSITORY").unwrap_or_default();
-    let folder = repository.rsplit('/').next().unwrap_or_default();
-    let root = |(work, slash)| format!("{work}{slash}{folder}{slash}{folder}");
     let mut report = PastReport {
-        roots: CHECKOUTS.map(root).to_vec(),
         files: vec![file],
         ..run.report(&of_job)
     };

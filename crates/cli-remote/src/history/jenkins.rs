@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    HostError, PastFile, PastReport, PastRun, Project, Service, Values,
     service::{Places, list, text, values},
 };
 
@@ -22,6 +22,8 @@ pub(super) static JENKINS: Service = Service {
         format!("/{path}").trim_end_matches('/').to_owned()
     },
     default_branch: "",
+    roots: &[],
+    results: ("/suites", "/cases"),
     runs,
     reports: |_, run| Ok(run.reports.clone()),
 };
@@ -54,9 +56,8 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
             let name = text(&answer, "/fullName")
                 .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
             let builds: Vec<_> = list(&answer, "/allBuilds").collect();
-            let found = builds
-                .iter()
-                .filter_map(|build| run(&path, &name, branch.as_deref(), build));
+            let run = |build: &&Value| run(&path, &name, branch.as_deref(), build);
+            let found = builds.iter().filter_map(run);
             let before = runs.len();
             runs.extend(found.filter(|run| run.started_at >= since));
             // The newest build is the first.
@@ -87,11 +88,9 @@ fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<Pas
     let path = format!("{path}/{number}");
     let mut of_build = values(build, OF_BUILD);
     let revision = list(build, "/actions").find_map(|action| action.get("lastBuiltRevision"));
-    of_build.extend(
-        revision
-            .map(|revision| values(revision, OF_REVISION))
-            .unwrap_or_default(),
-    );
+    if let Some(revision) = revision {
+        of_build.extend(values(revision, OF_REVISION));
+    }
     if let Some(branch) = branch {
         let request = branch.strip_prefix("PR-").map(str::to_owned);
         of_build.extend(request.map(|request| ("CHANGE_ID", request)));
@@ -113,12 +112,7 @@ fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<Pas
     run.reports.push(PastReport {
         id: run.id.clone(),
         files: files.collect(),
-        cases: Some(Cases {
-            path: format!("{path}/testReport/api/json"),
-            suites: "/suites",
-            cases: "/cases",
-            of_job: None,
-        }),
+        results: Some(format!("{path}/testReport/api/json")),
         ..run.report(&Values::new())
     });
     Some(run)

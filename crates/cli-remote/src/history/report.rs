@@ -1,10 +1,11 @@
 //! Reads the reports of an old run.
 
 use assay_domain::{recording::ShardIndex, timestamp::Timestamp};
-use assay_ingest::{Arrival, Files, Flags, PreparedReport, ci::CiContext};
+use assay_ingest::{Arrival, Files, PreparedReport};
 use assay_reports::{Clocks, Options, PartialReport, ReadError, SourceFile};
 
 use super::PastReport;
+use crate::server::body::Fields;
 
 /// A report whose time is further than this from its job's comes from a build cache.
 const CACHED_AFTER_MS: i64 = 24 * 3_600_000;
@@ -15,9 +16,7 @@ pub struct JobReport {
     /// The files that could be read.
     pub files: Vec<SourceFile>,
     /// The values to send with them.
-    pub flags: Flags,
-    /// The context, with the checkout's folder in the reports.
-    pub ci: CiContext,
+    pub fields: Fields,
     /// What a server would store.
     pub prepared: PreparedReport,
     /// Why other files could not be read.
@@ -33,6 +32,9 @@ pub fn read(
     mut files: Vec<SourceFile>,
     now: Timestamp,
 ) -> anyhow::Result<Option<JobReport>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
     let mut ci = past.ci.clone();
     ci.workspace_root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
     let options = Options {
@@ -49,17 +51,14 @@ pub fn read(
         return Ok(None);
     }
     // The start of the job counts where the report has none, or one of another day.
-    let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
-    let started_at = match (report.started_at, past.started_at) {
-        (Some(start), Some(job)) if is_of_job(start, job) => None,
-        (Some(_), None) => None,
-        (None, None) => past.modified_at,
-        (Some(_) | None, job) => job,
+    let is_of_job = |start: &Timestamp| {
+        let job = past.started_at.filter(|_| ci.provider.is_some());
+        job.is_none_or(|job| start.since_ms(job).abs() <= CACHED_AFTER_MS)
     };
-    let mut flags = Flags {
-        started_at,
-        ..past.flags.clone()
-    };
+    let mut flags = past.flags.clone();
+    if report.started_at.filter(is_of_job).is_none() {
+        flags.started_at = past.started_at;
+    }
     if let (Some(suite), Some(shard)) = (&mut flags.context.suite, report.shard) {
         *suite = without_shard(suite, shard);
     }
@@ -73,8 +72,7 @@ pub fn read(
     let prepared = assay_ingest::prepare(arrival, now)?;
     Ok(Some(JobReport {
         files,
-        flags,
-        ci,
+        fields: Fields::of(&flags, &ci),
         prepared,
         unread,
     }))

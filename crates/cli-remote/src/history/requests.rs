@@ -136,16 +136,11 @@ impl Project {
         self.count.get()
     }
 
-    /// Gets JSON from a path of the service.
+    /// Gets JSON from a path of the service; null if the service has no such resource.
     pub(super) fn get(&self, path: &str) -> Result<Value, HostError> {
-        self.page(path).map(|(answer, _)| answer)
-    }
-
-    /// Gets JSON, or null if the service has no such resource.
-    pub(super) fn find(&self, path: &str) -> Result<Value, HostError> {
-        match self.get(path) {
+        match self.page(path) {
             Err(error) if error.is_gone() => Ok(Value::Null),
-            answer => answer,
+            answer => answer.map(|(answer, _)| answer),
         }
     }
 
@@ -238,10 +233,8 @@ impl Project {
                     return read(answer);
                 }
                 let place = answer.headers().get(header::LOCATION);
-                target = place
-                    .and_then(|place| place.to_str().ok())
-                    .unwrap_or_default()
-                    .to_owned();
+                let place = place.and_then(|place| place.to_str().ok());
+                target = place.unwrap_or_default().to_owned();
             }
             Err(unusable("it is redirected too often"))
         })

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::Flags;
 use assay_ingest::ci::{self, CiContext};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Cases, HostError, Project};
+use super::{HostError, Project};
 
 /// A CI service.
 pub struct Service {
@@ -27,6 +26,11 @@ pub struct Service {
     /// The path of a project, and where its answer has the default branch.
     pub(super) base: fn(&str) -> String,
     pub(super) default_branch: &'static str,
+    /// Folders that checkouts may have, with the project's name as `{name}` and the last part of it as `{folder}`.
+    pub(super) roots: &'static [&'static str],
+    /// The places of the list of suites and of the results in a suite, where the service keeps results of jobs. Without
+    /// suites, the second one is empty.
+    pub(super) results: (&'static str, &'static str),
     pub(super) runs: fn(&Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError>,
     pub(super) reports: fn(&Project, &PastRun) -> Result<Vec<PastReport>, HostError>,
 }
@@ -59,16 +63,14 @@ pub struct PastReport {
     pub ci: CiContext,
     /// What no variable tells.
     pub flags: Flags,
-    /// The start of the job.
+    /// The start of the job. Outside of a CI service, the time for a report without one.
     pub started_at: Option<Timestamp>,
-    /// The time for a report without one, if no start of a job is known.
-    pub modified_at: Option<Timestamp>,
     /// Folders that the checkout may have had.
     pub roots: Vec<String>,
     /// Its files.
     pub files: Vec<PastFile>,
-    /// The results that the service itself keeps, for jobs whose files contain no report.
-    pub cases: Option<Cases>,
+    /// The path of the results that the service itself keeps, for jobs whose files contain no report.
+    pub results: Option<String>,
 }
 
 /// A file that a job left.
@@ -89,12 +91,9 @@ pub struct PastFile {
 }
 
 impl Service {
-    /// The header's value with a token, which is `USER:TOKEN` with Basic authentication.
-    pub fn authorization(&self, token: &str) -> String {
-        match self.header.1 {
-            "Basic " => format!("Basic {}", STANDARD.encode(token)),
-            word => format!("{word}{token}"),
-        }
+    /// The flag of it, without dashes.
+    pub fn flag(&self) -> String {
+        self.name.to_lowercase()
     }
 }
 
@@ -118,9 +117,14 @@ impl Project {
     /// What the jobs of a run may have reported, in the order of their attempts.
     pub fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
         let mut reports = (self.service.reports)(self, run)?;
-        reports.retain(|report| !report.files.is_empty() || report.cases.is_some());
-        for file in reports.iter_mut().flat_map(|report| &mut report.files) {
-            file.is_archive |= file.name.to_lowercase().ends_with(".zip");
+        reports.retain(|report| !report.files.is_empty() || report.results.is_some());
+        let folder = self.name.rsplit('/').next().unwrap_or_default();
+        let root = |root: &&str| root.replace("{name}", &self.name).replace("{folder}", folder);
+        for report in &mut reports {
+            report.roots = self.service.roots.iter().map(root).collect();
+            for file in &mut report.files {
+                file.is_archive |= file.name.to_lowercase().ends_with(".zip");
+            }
         }
         reports.sort_by_cached_key(|report| (report.started_at, report.id.len(), report.id.clone()));
         Ok(reports)

@@ -5,7 +5,6 @@ use std::{
     fs::{self, File},
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::{Context as _, ensure};
@@ -50,12 +49,11 @@ pub(super) struct ServerTarget {
 
 /// Sends the reports of a history to one project. A file has a line for each report that is stored, so that a backfill that
 /// was interrupted goes on where it stopped.
-pub(super) struct Sender {
+pub(super) struct Sender<'a> {
     progress: &'static dyn Progress,
+    flags: &'a ServerTarget,
     server: Server,
     project: String,
-    named_project: Option<String>,
-    retry_for: Duration,
     state: File,
     /// The beginning of the lines of this history in this project.
     prefix: String,
@@ -71,9 +69,9 @@ struct Sent {
     files: Vec<SourceFile>,
 }
 
-impl Sender {
+impl<'a> Sender<'a> {
     /// Asks the server whether the key may send old runs, and reads what was sent already.
-    pub(super) fn of(global: &Global, flags: &ServerTarget, source: &str) -> anyhow::Result<Self> {
+    pub(super) fn of(global: &Global, flags: &'a ServerTarget, source: &str) -> anyhow::Result<Self> {
         let server =
             upload_flags::server_of(flags.url.as_deref(), flags.key_file.as_deref(), &flags.connection);
         let server = server.map_err(|error| match error.downcast::<MissingSetting>() {
@@ -93,15 +91,23 @@ impl Sender {
         let (id, project) = text("/project/id")
             .zip(text("/project/name"))
             .context("the server names no project")?;
-        let (state, lines) = open_state().context("the state of this backfill")?;
+        let (folder, name) = STATE;
+        fs::create_dir_all(folder).context(folder)?;
+        let path = Path::new(folder).join(name);
+        let mut state = File::options().read(true).append(true).create(true).open(path)?;
+        let mut lines = String::new();
+        state.read_to_string(&mut lines)?;
         let prefix = format!("{source} in {id}: ");
-        let stored = lines.lines().filter_map(|line| line.strip_prefix(&prefix));
+        // A full disk may have cut the last line.
+        let lines = lines
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'));
+        let stored = lines.filter_map(|line| line.strip_prefix(&prefix));
         Ok(Self {
             progress: global.progress(),
+            flags,
             server,
             project,
-            named_project: flags.project.clone(),
-            retry_for: flags.connection.retry_for,
             state,
             stored: stored.map(str::to_owned).collect(),
             prefix,
@@ -128,8 +134,8 @@ impl Sender {
         counts: &mut Counts,
     ) -> anyhow::Result<()> {
         // The machines of CI services are at UTC, so there is no offset.
-        let mut fields = Fields::of(&report.flags, &report.ci);
-        fields.add(UploadField::Project, self.named_project.as_ref());
+        let mut fields = report.fields.clone();
+        fields.add(UploadField::Project, self.flags.project.as_ref());
         let (id, files) = (past.id.clone(), std::mem::take(&mut report.files));
         let sent = Sent { id, fields, files };
         match self.upload(&sent, "later")? {
@@ -169,7 +175,7 @@ impl Sender {
         let mut fields = sent.fields.clone();
         fields.add(UploadField::Judgement, Some(judgement));
         let body = Body::new(&fields.0, &sent.files, None)?;
-        let mut backoff = Backoff::new(self.retry_for);
+        let mut backoff = Backoff::new(self.flags.connection.retry_for);
         Ok(send_body(self.progress, &self.server, &body, &mut backoff).map_err(|not_sent| not_sent.error))
     }
 
@@ -179,18 +185,4 @@ impl Sender {
             "stopped after {stored} reports; the same command goes on from there, and stores nothing twice"
         ))
     }
-}
-
-/// Opens the state for new lines, and returns its lines so far.
-fn open_state() -> anyhow::Result<(File, String)> {
-    let (folder, name) = STATE;
-    fs::create_dir_all(folder)?;
-    let path = Path::new(folder).join(name);
-    let mut file = File::options().read(true).append(true).create(true).open(path)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    // A full disk may have cut the last line.
-    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
-    file.set_len(u64::try_from(text.len())?)?;
-    Ok((file, text))
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -22,6 +22,7 @@ use assay_cli_terminal::{misuse::Misuse, output, progress::Progress};
 use assay_domain::{recording::RunContext, timestamp::Timestamp};
 use assay_ingest::{Flags, ci::CiContext};
 use assay_reports::{SourceFile, shown_path};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
 use glob::Pattern;
 
@@ -89,13 +90,14 @@ impl<'a> Source<'a> {
         ];
         let mut named = SERVICES.into_iter().zip(names);
         let named = named.find_map(|(service, name)| Some((service, name.as_deref()?)));
+        let folder = flags.dir.as_deref().map(shown_path);
+        let name = match named {
+            Some((service, name)) => format!("{} {name}", service.flag()),
+            None => format!("dir {}", folder.unwrap_or_default()),
+        };
         let project = named.map(|(service, name)| project(global, flags, connection, service, name));
-        let folder = || shown_path(flags.dir.as_deref().unwrap_or(Path::new(".")));
         Ok(Self {
-            name: match named {
-                Some((service, name)) => format!("{} {name}", flag_of(service)),
-                None => format!("dir {}", folder()),
-            },
+            name,
             project: project.transpose()?,
             flags,
             progress: global.progress(),
@@ -122,8 +124,8 @@ impl<'a> Source<'a> {
         let (runs, others) = tree::runs(self.progress, folder, pattern)?;
         if others > 0 {
             let others = output::count(u64::try_from(others)?, "file");
-            self.progress
-                .note(&format!("skipped {others} that the pattern does not match"));
+            let skipped = format!("skipped {others} that the pattern does not match");
+            self.progress.note(&skipped);
         }
         let runs = runs.iter().map(|(values, files)| run_of_tree(values, files, now));
         let mut runs: Vec<_> = runs.filter(|run| run.started_at >= since).collect();
@@ -136,8 +138,8 @@ impl<'a> Source<'a> {
         match self.project.as_ref().map(|project| project.reports(run)) {
             None => Ok(run.reports.clone()),
             Some(Err(error)) if error.is_of_one_file() => {
-                self.progress
-                    .note(&format!("skipped the run {}: {error}", run.id));
+                let skipped = format!("skipped the run {}: {error}", run.id);
+                self.progress.note(&skipped);
                 Ok(Vec::new())
             }
             Some(reports) => reports,
@@ -174,7 +176,7 @@ impl<'a> Source<'a> {
                     counts.bytes += bytes;
                     archive::reports(opened, &file.name, file.is_archive, &mut left)
                 }
-                Err(error) if !error.is_of_one_file() && past.cases.is_none() => return Err(error.into()),
+                Err(error) if !error.is_of_one_file() && past.results.is_none() => return Err(error.into()),
                 Err(error) => Err(error.into()),
             };
             match found {
@@ -191,8 +193,8 @@ impl<'a> Source<'a> {
                 Err(error) => counts.unreadable(&format!("{name}: {error}")),
             }
         }
-        if let (true, Some(cases), Some(project)) = (reports.is_empty(), &past.cases, &self.project) {
-            match cases.report(project) {
+        if let (true, Some(project)) = (reports.is_empty(), &self.project) {
+            match project.results(past) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
                 }
@@ -201,11 +203,6 @@ impl<'a> Source<'a> {
         }
         Ok(reports)
     }
-}
-
-/// The flag of a service, without dashes.
-fn flag_of(service: &Service) -> String {
-    service.name.to_lowercase()
 }
 
 /// The project of a service, with the token of the environment.
@@ -222,7 +219,7 @@ fn project(
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_part = |part: &str| !part.trim_matches('.').is_empty() && part.chars().all(is_allowed);
     if !(is_url || is_form && name.split('/').all(is_part)) {
-        let expected = format!("--{} {name:?}: expected {}", flag_of(service), service.form);
+        let expected = format!("--{} {name:?}: expected {}", service.flag(), service.form);
         return Err(Misuse(expected).into());
     }
     let url = match &flags.host_url {
@@ -233,7 +230,7 @@ fn project(
     let access = Access {
         workflow: flags.workflow.clone(),
         address: Address::parse("the CI service", &url, connection.insecure_http)?,
-        authorization: token_of(service, &url)?.map(|token| service.authorization(&token)),
+        authorization: authorization(service, &url)?,
         progress: global.progress(),
         clock: clock::now,
         retry_for: connection.retry_for,
@@ -276,16 +273,18 @@ fn run_of_tree(values: &PathValues, files: &[PathBuf], now: Timestamp) -> PastRu
             },
             ..Flags::default()
         },
-        modified_at: Some(started_at),
+        started_at: Some(started_at),
         files: files.iter().map(file).collect(),
         ..PastReport::default()
     };
+    let mut content = Vec::new();
     let mut left = archive::MOST_BYTES;
-    let mut content =
-        |file: &PastFile| archive::reports(File::open(&file.url).ok()?, &file.name, false, &mut left).ok();
-    let content = report.files.iter().filter_map(&mut content);
-    let content = content.flat_map(|file| file.reports).collect();
     // What cannot be read is noted when it is sent.
+    for file in &report.files {
+        let opened = File::open(&file.url).map_err(anyhow::Error::new);
+        let unpacked = opened.and_then(|opened| archive::reports(opened, &file.name, false, &mut left));
+        content.extend(unpacked.unwrap_or_default().reports);
+    }
     if let Ok(Some(read)) = history::read(&report, content, now) {
         started_at = read.prepared.recording.started_at;
     }
@@ -297,14 +296,14 @@ fn run_of_tree(values: &PathValues, files: &[PathBuf], now: Timestamp) -> PastRu
     }
 }
 
-/// The token of the environment, else of `gh`. That of Jenkins has the name of its user before it.
-fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
-    let (is_github, is_jenkins) = (service.name == "GitHub", service.name == "Jenkins");
+/// The header with the token of the environment, else of `gh`. That of Jenkins has the name of its user before it.
+fn authorization(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
+    let (is_github, is_basic) = (service.name == "GitHub", service.header.1 == "Basic ");
     let set = |name: &str| environment::variable(name).filter(|text| !text.trim().is_empty());
     let of_gh = || is_github.then(|| token_of_gh(url))?;
     let token = service.tokens.iter().find_map(|name| set(name)).or_else(of_gh);
     let Some(token) = token else {
-        if is_jenkins {
+        if is_basic {
             return Ok(None);
         }
         let (name, scope, variable) = (service.name, service.scope, service.tokens.join(" or "));
@@ -315,16 +314,16 @@ fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
         );
         return Err(Misuse(missing).into());
     };
-    let token = token.trim();
-    // It becomes a header.
+    let mut token = token.trim().to_owned();
     if !token.chars().all(|c| c.is_ascii_graphic()) {
         let wrong = format!("the token for {} is no word of ASCII characters", service.name);
         return Err(Misuse(wrong).into());
     }
-    Ok(Some(match is_jenkins {
-        true => format!("{}:{token}", set("JENKINS_USER_ID").unwrap_or_default()),
-        false => token.to_owned(),
-    }))
+    if is_basic {
+        let user = set("JENKINS_USER_ID").unwrap_or_default();
+        token = STANDARD.encode(format!("{user}:{token}"));
+    }
+    Ok(Some(format!("{}{token}", service.header.1)))
 }
 
 /// The token that GitHub's own command line keeps for the host of this address. Another host must not get it.
