@@ -32,6 +32,8 @@ pub(super) static JENKINS: Service = Service {
 const PER_PAGE: usize = 100;
 /// How deep folders and multibranch projects are followed.
 const DEEPEST: usize = 3;
+const NO_JOB: &str =
+    "the page is no job of Jenkins that JENKINS_API_TOKEN may read; see whether its address is right";
 /// The end of the class of a project whose jobs are branches.
 const MULTIBRANCH: &str = "MultiBranchProject";
 
@@ -53,8 +55,7 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
                  actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
             ));
             let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
-            let name = text(&answer, "/fullName")
-                .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
+            let name = text(&answer, "/fullName").ok_or_else(|| HostError::Unusable(NO_JOB.to_owned()))?;
             let builds: Vec<_> = list(&answer, "/allBuilds").collect();
             let run = |build: &&Value| run(&path, &name, branch.as_deref(), build);
             let found = builds.iter().filter_map(run);

@@ -84,11 +84,6 @@ impl Transient for HostError {
             Self::Unusable(_) => false,
         }
     }
-
-    /// None, because the request itself waits.
-    fn retry_after(&self) -> Option<Duration> {
-        None
-    }
 }
 
 /// How a project is reached.
