@@ -28,8 +28,8 @@ use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
-/// Where it is kept what was sent.
-const STATE: (&str, &str) = (".assay/backfill", "sent");
+/// The folder with the list of what was sent.
+const STATE: &str = ".assay/backfill";
 
 /// The flags of the server.
 #[derive(Debug, Args)]
@@ -87,29 +87,26 @@ impl<'a> Sender<'a> {
             "the key may not send runs of more than 7 days ago; `assay-admin key create-ingest --project P --backfill \
              --days 7` makes one that may"
         );
-        let text = |pointer: &str| key.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let (id, project) = text("/project/id")
-            .zip(text("/project/name"))
-            .context("the server names no project")?;
-        let (folder, name) = STATE;
-        fs::create_dir_all(folder).context(folder)?;
-        let path = Path::new(folder).join(name);
-        let mut state = File::options().read(true).append(true).create(true).open(path)?;
-        let mut lines = String::new();
-        state.read_to_string(&mut lines)?;
+        let of_key = |place: &str| key.pointer(place).and_then(Value::as_str);
+        let named = of_key("/project/id").zip(of_key("/project/name"));
+        let (id, project) = named.context("the server names no project")?;
+        fs::create_dir_all(STATE).context(STATE)?;
+        let mut options = File::options();
+        let state = options.read(true).append(true).create(true);
+        let mut state = state.open(Path::new(STATE).join("sent")).context(STATE)?;
+        let mut text = String::new();
+        state.read_to_string(&mut text).context(STATE)?;
         let prefix = format!("{source} in {id}: ");
         // A full disk may have cut the last line.
-        let lines = lines
-            .split_inclusive('\n')
-            .filter_map(|line| line.strip_suffix('\n'));
-        let stored = lines.filter_map(|line| line.strip_prefix(&prefix));
+        let lines = text.split_inclusive('\n');
+        let ids = lines.filter_map(|line| line.strip_suffix('\n')?.strip_prefix(&prefix));
         Ok(Self {
             progress: global.progress(),
             flags,
             server,
-            project,
+            project: project.to_owned(),
             state,
-            stored: stored.map(str::to_owned).collect(),
+            stored: ids.map(str::to_owned).collect(),
             prefix,
             last: None,
         })
