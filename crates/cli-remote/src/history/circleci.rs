@@ -45,7 +45,7 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
     let base = &project.base;
     let mut reports = Vec::new();
     let mut workflows = project.all(&format!("/pipeline/{}/workflow", run.id), "/items")?;
-    workflows.retain(|of| project.access.workflow.is_none() || project.access.workflow == text(of, "/name"));
+    workflows.retain(|of| project.workflow.is_none() || project.workflow == text(of, "/name"));
     for workflow in workflows.iter().filter_map(|workflow| text(workflow, "/id")) {
         for job in project.all(&format!("/workflow/{workflow}/job"), "/items")? {
             let mut job = values(&job, OF_JOB);

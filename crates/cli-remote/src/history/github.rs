@@ -56,7 +56,7 @@ const ARTIFACT: [&str; 4] = ["/name", "/archive_download_url", "/size_in_bytes",
 
 /// The runs of a time. A search lists the newest ones, and the next one those before.
 fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError> {
-    let workflow = project.access.workflow.as_ref();
+    let workflow = project.workflow.as_ref();
     let workflow = workflow.map_or(String::new(), |name| format!("/workflows/{name}"));
     let (mut runs, mut until) = (Vec::new(), now);
     loop {
@@ -77,17 +77,17 @@ fn run(answer: &Value) -> Option<PastRun> {
     let mut run = PastRun::of(answer, OF_RUN)?;
     let at = |place: &str| answer.pointer(place).cloned();
     let head = at("/head_repository/full_name").map(|name| json!({"full_name": name}));
-    let event = match run.value("GITHUB_EVENT_NAME").unwrap_or_default().as_str() {
-        "push" | "merge_group" => json!({"head_commit": at("/head_commit")}),
-        name if name.starts_with("pull_request") => json!({"pull_request": {
-            "head": {"sha": at("/head_sha"), "repo": head}, "title": at("/display_title"),
-            "user": {"login": at("/actor/login")},
-        }}),
-        // Which facts the file of another event has is not known.
-        _ => json!({"workflow_run": {
-            "head_sha": at("/head_sha"), "head_branch": at("/head_branch"), "head_repository": head,
-        }}),
-    };
+    let name = run.value("GITHUB_EVENT_NAME").unwrap_or_default();
+    // Which facts a file has depends on the event. Those of a pull request count before those of a workflow's run.
+    let request = json!({
+        "head": {"sha": at("/head_sha"), "repo": head}, "title": at("/display_title"),
+        "user": {"login": at("/actor/login")},
+    });
+    let event = json!({
+        "pull_request": name.starts_with("pull_request").then_some(request),
+        "workflow_run": {"head_sha": at("/head_sha"), "head_branch": at("/head_branch"), "head_repository": head},
+        "head_commit": at("/head_commit").filter(|_| matches!(name.as_str(), "push" | "merge_group")),
+    });
     run.values.insert("event", event.to_string());
     let reference = at("/pull_requests/0/number").map(|number| format!("refs/pull/{number}/head"));
     run.values

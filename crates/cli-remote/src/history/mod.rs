@@ -15,7 +15,7 @@ mod results;
 mod service;
 
 pub use report::{JobReport, read};
-pub use requests::{Access, HostError, Project};
+pub use requests::{HostError, Project};
 pub use service::{PastFile, PastReport, PastRun, Service, Values};
 
 /// The services, in the order of the flags.

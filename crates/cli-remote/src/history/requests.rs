@@ -16,7 +16,7 @@ use assay_cli_terminal::{
 use assay_domain::timestamp::Timestamp;
 use serde_json::Value;
 use ureq::{
-    Agent, Body,
+    Body,
     http::{HeaderMap, Response, StatusCode, header},
 };
 
@@ -24,10 +24,7 @@ use super::{
     Service,
     service::{list, text},
 };
-use crate::server::{
-    address::Address,
-    http::{self, Answer, NoAnswer},
-};
+use crate::server::http::{self, Answer, Client, NoAnswer};
 
 /// The largest file that is downloaded, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -86,12 +83,18 @@ impl Transient for HostError {
     }
 }
 
-/// How a project is reached.
-pub struct Access {
+/// A project of a CI service, and how it is reached. Only addresses of the service itself get the token.
+pub struct Project {
+    /// The service.
+    pub service: &'static Service,
+    /// Its name.
+    pub name: String,
+    /// Its path.
+    pub base: String,
     /// The only workflow that is read.
     pub workflow: Option<String>,
-    /// The address of the service.
-    pub address: Address,
+    /// The client of the service.
+    pub client: Client,
     /// The value of the header with the token.
     pub authorization: Option<String>,
     /// Takes the reasons of pauses.
@@ -100,37 +103,11 @@ pub struct Access {
     pub clock: fn() -> Timestamp,
     /// How long failures are retried.
     pub retry_for: Duration,
-}
-
-/// A project of a CI service, and the client of it. Only addresses of the service itself get the token.
-pub struct Project {
-    pub(super) service: &'static Service,
-    pub(super) name: String,
-    /// Its path.
-    pub(super) base: String,
-    pub(super) access: Access,
-    agent: Agent,
-    count: Cell<u64>,
+    /// The number of requests so far.
+    pub requests: Cell<u64>,
 }
 
 impl Project {
-    /// The project of this name.
-    pub fn new(service: &'static Service, name: &str, access: Access) -> anyhow::Result<Self> {
-        Ok(Self {
-            service,
-            name: name.to_owned(),
-            base: (service.base)(name),
-            agent: http::agent(&access.address)?,
-            access,
-            count: Cell::new(0),
-        })
-    }
-
-    /// The number of requests so far.
-    pub fn count(&self) -> u64 {
-        self.count.get()
-    }
-
     /// Gets JSON from a path of the service; null if the service has no such resource.
     pub(super) fn get(&self, path: &str) -> Result<Value, HostError> {
         match self.page(path) {
@@ -177,7 +154,7 @@ impl Project {
     fn page(&self, url: &str) -> Result<(Value, Option<String>), HostError> {
         self.request(url, false, |answer| {
             let next = next_page(answer.headers());
-            let json = Answer::read(&self.access.address, Ok(answer))?.json;
+            let json = Answer::read(&self.client.address, Ok(answer))?.json;
             let no_json = "the CI service's answer is no JSON; see whether --host-url names its API";
             Ok((json.ok_or_else(|| unusable(no_json))?, next))
         })
@@ -210,11 +187,11 @@ impl Project {
         mut read: impl FnMut(Response<Body>) -> Result<T, HostError>,
     ) -> Result<T, HostError> {
         let url = match url.starts_with('/') {
-            true => format!("{}{url}", self.access.address.base()),
+            true => format!("{}{url}", self.client.address.base()),
             false => url.to_owned(),
         };
-        let mut backoff = Backoff::new(self.access.retry_for);
-        until_expired(self.access.progress, &mut backoff, "the CI service", || {
+        let mut backoff = Backoff::new(self.retry_for);
+        until_expired(self.progress, &mut backoff, "the CI service", || {
             let mut target = url.clone();
             for _ in 0..=MOST_HOPS {
                 if !may_leave && !self.is_own(&target) {
@@ -237,23 +214,23 @@ impl Project {
 
     /// Whether an address is one of this service.
     fn is_own(&self, url: &str) -> bool {
-        let path = url.strip_prefix(self.access.address.base());
+        let path = url.strip_prefix(self.client.address.base());
         path.is_some_and(|path| path.starts_with('/'))
     }
 
     /// Requests an address, with the token if it is the service's, and again once limits of the rate allow it. An encrypted
     /// service has an encrypted storage.
     fn send(&self, url: &str) -> Result<Response<Body>, HostError> {
-        let address = &self.access.address;
+        let address = &self.client.address;
         let is_plain = url.starts_with("http://") && !address.is_encrypted;
         if !(is_plain || url.starts_with("https://")) {
             return Err(unusable("it is at an address that is not followed"));
         }
         let mut pauses = 0..MOST_PAUSES;
         loop {
-            self.count.set(self.count.get() + 1);
-            let mut request = self.agent.get(url);
-            if let Some(token) = self.access.authorization.as_ref().filter(|_| self.is_own(url)) {
+            self.requests.set(self.requests.get() + 1);
+            let mut request = self.client.agent.get(url);
+            if let Some(token) = self.authorization.as_ref().filter(|_| self.is_own(url)) {
                 request = request.header(self.service.header.0, token);
             }
             let answer = match request.call() {
@@ -279,17 +256,17 @@ impl Project {
 
     /// Waits until the limit that refused a request ends.
     fn wait(&self, refusal: &Answer) {
-        let now = u64::try_from((self.access.clock)().unix_ms() / 1_000).unwrap_or(0);
+        let now = u64::try_from((self.clock)().unix_ms() / 1_000).unwrap_or(0);
         let ends = refusal.limit_ends.map(|ends| match ends {
             EPOCH.. => ends.saturating_sub(now),
             _ => ends,
         });
         let asked = || refusal.retry_after.map(|pause| pause.as_secs());
         let seconds = ends.or_else(asked).unwrap_or(LIMIT_PAUSE).clamp(1, LONGEST_PAUSE);
-        self.access.progress.note(&format!(
+        self.progress.note(&format!(
             "waiting {seconds} s: the CI service's limit of requests is reached"
         ));
-        let _waiting = self.access.progress.begin(Work::Wait);
+        let _waiting = self.progress.begin(Work::Wait);
         thread::sleep(Duration::from_secs(seconds));
     }
 }

@@ -23,8 +23,9 @@ pub struct Service {
     pub header: (&'static str, &'static str),
     /// What the token must be allowed.
     pub scope: &'static str,
-    /// The path of a project, and where its answer has the default branch.
-    pub(super) base: fn(&str) -> String,
+    /// The path of a project.
+    pub base: fn(&str) -> String,
+    /// Where its answer has the default branch.
     pub(super) default_branch: &'static str,
     /// Folders that checkouts may have, with the project's name as `{name}` and the last part of it as `{folder}`.
     pub(super) roots: &'static [&'static str],

@@ -1,6 +1,7 @@
 //! Where old runs are: a CI service, or a folder of this machine.
 
 use std::{
+    cell::Cell,
     fs::File,
     path::PathBuf,
     process::{Command, Stdio},
@@ -15,8 +16,8 @@ use assay_cli_local::{
     sources::files::may_be_report,
 };
 use assay_cli_remote::{
-    history::{self, Access, HostError, PastFile, PastReport, PastRun, Project, SERVICES, Service, Values},
-    server::address::Address,
+    history::{self, HostError, PastFile, PastReport, PastRun, Project, SERVICES, Service, Values},
+    server::{address::Address, http::Client},
 };
 use assay_cli_terminal::{misuse::Misuse, output, progress::Progress};
 use assay_domain::{recording::RunContext, timestamp::Timestamp};
@@ -106,7 +107,7 @@ impl<'a> Source<'a> {
 
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
-        self.project.as_ref().map_or(0, Project::count)
+        self.project.as_ref().map_or(0, |project| project.requests.get())
     }
 
     /// The branch that releases are made from, if the service knows it.
@@ -227,15 +228,19 @@ fn project(
         None if is_url => name.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"),
         None => environment::variable(service.url.0).unwrap_or_else(|| service.url.1.to_owned()),
     };
-    let access = Access {
+    let address = Address::parse("the CI service", &url, connection.insecure_http)?;
+    Ok(Project {
+        service,
+        name: name.to_owned(),
+        base: (service.base)(name),
         workflow: flags.workflow.clone(),
-        address: Address::parse("the CI service", &url, connection.insecure_http)?,
+        client: Client::new(address)?,
         authorization: authorization(service, &url)?,
         progress: global.progress(),
         clock: clock::now,
         retry_for: connection.retry_for,
-    };
-    Project::new(service, name, access)
+        requests: Cell::default(),
+    })
 }
 
 /// A run whose files have paths with these values. If no report has a start, it started when the first was written.
