@@ -79,7 +79,7 @@ pub(crate) struct BackfillArgs {
 
 /// Runs `assay backfill`.
 pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCode> {
-    let source = Source::of(global, &args.source, &args.server.connection)?;
+    let source = Source::of(global, &args.source, &args.server.ingest.connection)?;
     let is_local = args.plan || args.analyze.is_some() || args.csv.is_some();
     let sender = (!is_local).then(|| Sender::of(global, &args.server, &source.name));
     let sender = sender.transpose()?;

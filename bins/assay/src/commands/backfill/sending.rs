@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{Read as _, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use anyhow::{Context as _, ensure};
@@ -24,27 +24,19 @@ use clap::Args;
 use serde_json::Value;
 
 use super::counts::Counts;
-use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
+use crate::{global::Global, upload_flags::IngestFlags};
 
-/// Heading of the help.
-const SERVER: &str = "The server";
 /// The folder with the list of what was sent.
 const STATE: &str = ".assay/backfill";
 
 /// The flags of the server.
 #[derive(Debug, Args)]
 pub(super) struct ServerTarget {
-    /// The address of the server's ingest listener; without it ASSAY_URL
-    #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
-    url: Option<String>,
-    /// The file with a key for old runs; without it the variable ASSAY_INGEST_KEY
-    #[arg(long, value_name = "FILE", help_heading = SERVER)]
-    key_file: Option<PathBuf>,
-    /// The project that the key must belong to: its id or name
-    #[arg(long, help_heading = SERVER)]
-    project: Option<String>,
     #[command(flatten)]
-    pub(super) connection: ConnectionFlags,
+    pub(super) ingest: IngestFlags,
+    /// The project that the key must belong to: its id or name
+    #[arg(long, help_heading = "The server")]
+    project: Option<String>,
 }
 
 /// Sends the reports of a history to one project. A file has a line for each report that is stored, so that a backfill that
@@ -72,9 +64,7 @@ struct Sent {
 impl<'a> Sender<'a> {
     /// Asks the server whether the key may send old runs, and reads what was sent already.
     pub(super) fn of(global: &Global, flags: &'a ServerTarget, source: &str) -> anyhow::Result<Self> {
-        let server =
-            upload_flags::server_of(flags.url.as_deref(), flags.key_file.as_deref(), &flags.connection);
-        let server = server.map_err(|error| match error.downcast::<MissingSetting>() {
+        let server = flags.ingest.server().map_err(|error| match error.downcast::<MissingSetting>() {
             Ok(missing) => anyhow::Error::new(Misuse(format!(
                 "{missing}. Set both, with a key of `assay-admin key create-ingest --project P --backfill`; or judge here \
                  with --analyze PAGE.html"
@@ -172,7 +162,7 @@ impl<'a> Sender<'a> {
         let mut fields = sent.fields.clone();
         fields.add(UploadField::Judgement, Some(judgement));
         let body = Body::new(&fields.0, &sent.files, None)?;
-        let mut backoff = Backoff::new(self.flags.connection.retry_for);
+        let mut backoff = Backoff::new(self.flags.ingest.connection.retry_for);
         Ok(send_body(self.progress, &self.server, &body, &mut backoff).map_err(|not_sent| not_sent.error))
     }
 
