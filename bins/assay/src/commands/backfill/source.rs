@@ -122,12 +122,7 @@ impl<'a> Source<'a> {
         }
         let tree = self.flags.dir.as_ref().zip(self.flags.pattern.as_ref());
         let (folder, pattern) = tree.context("no source is named")?;
-        let (runs, others) = tree::runs(self.progress, folder, pattern)?;
-        if others > 0 {
-            let others = output::count(u64::try_from(others)?, "file");
-            let skipped = format!("skipped {others} that the pattern does not match");
-            self.progress.note(&skipped);
-        }
+        let runs = tree::runs(self.progress, folder, pattern)?;
         let runs = runs.iter().map(|(values, files)| run_of_tree(values, files, now));
         let mut runs: Vec<_> = runs.filter(|run| run.started_at >= since).collect();
         runs.sort_by_key(|run| run.started_at);
