@@ -11,7 +11,7 @@ use super::{HostError, Project};
 
 /// A CI service.
 pub struct Service {
-    /// Its name.
+    /// Its name, of which its flag has the small letters.
     pub name: &'static str,
     /// The form of a project's name.
     pub form: &'static str,
@@ -91,13 +91,6 @@ pub struct PastFile {
     pub is_archive: bool,
 }
 
-impl Service {
-    /// The flag of it, without dashes.
-    pub fn flag(&self) -> String {
-        self.name.to_lowercase()
-    }
-}
-
 impl Project {
     /// The branch that releases are made from, if the service knows it.
     pub fn stable_branch(&self) -> Result<Option<String>, HostError> {
@@ -119,8 +112,11 @@ impl Project {
     pub fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
         let mut reports = (self.service.reports)(self, run)?;
         reports.retain(|report| !report.files.is_empty() || report.results.is_some());
-        let folder = self.name.rsplit('/').next().unwrap_or_default();
-        let root = |root: &&str| root.replace("{name}", &self.name).replace("{folder}", folder);
+        // The runs of a repository that was renamed have its new name.
+        let renamed = run.value("GITHUB_REPOSITORY");
+        let name = renamed.as_ref().unwrap_or(&self.name);
+        let folder = name.rsplit('/').next().unwrap_or_default();
+        let root = |root: &&str| root.replace("{name}", name).replace("{folder}", folder);
         for report in &mut reports {
             report.roots = self.service.roots.iter().map(root).collect();
             for file in &mut report.files {

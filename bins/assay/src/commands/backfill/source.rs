@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
         let named = named.find_map(|(service, name)| Some((service, name.as_deref()?)));
         let folder = flags.dir.as_deref().map(shown_path);
         let name = match named {
-            Some((service, name)) => format!("{} {name}", service.flag()),
+            Some((service, name)) => format!("{} {name}", service.name.to_lowercase()),
             None => format!("dir {}", folder.unwrap_or_default()),
         };
         let project = named.map(|(service, name)| project(global, flags, connection, service, name));
@@ -215,7 +215,8 @@ fn project(
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_part = |part: &str| !part.trim_matches('.').is_empty() && part.chars().all(is_allowed);
     if !(is_url || is_form && name.split('/').all(is_part)) {
-        let expected = format!("--{} {name:?}: expected {}", service.flag(), service.form);
+        let flag = service.name.to_lowercase();
+        let expected = format!("--{flag} {name:?}: expected {}", service.form);
         return Err(Misuse(expected).into());
     }
     let url = match &flags.host_url {
@@ -308,10 +309,8 @@ fn authorization(service: &Service, url: &str) -> anyhow::Result<Option<String>>
         }
         let (name, scope, variable) = (service.name, service.scope, service.tokens.join(" or "));
         let sign_in = is_github.then_some(", or sign in with `gh auth login`");
-        let missing = format!(
-            "no token for {name}: set {variable} to one that {scope}{}",
-            sign_in.unwrap_or_default()
-        );
+        let sign_in = sign_in.unwrap_or_default();
+        let missing = format!("no token for {name}: set {variable} to one that {scope}{sign_in}");
         return Err(Misuse(missing).into());
     };
     let mut token = token.trim().to_owned();
