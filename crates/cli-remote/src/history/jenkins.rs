@@ -46,35 +46,32 @@ fn encoded(text: &str) -> String {
 
 /// The builds of a job and of those below it.
 fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun>, HostError> {
-    let (mut runs, mut jobs) = (Vec::new(), vec![(project.base.clone(), None, 0)]);
-    while let Some((path, branch, depth)) = jobs.pop() {
-        for page in 0.. {
-            let range = format!("{{{},{}}}", page * PER_PAGE, (page + 1) * PER_PAGE);
-            let tree = encoded(&format!(
-                "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
-                 actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
-            ));
-            let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
-            let name = text(&answer, "/fullName").ok_or_else(|| HostError::Unusable(NO_JOB.to_owned()))?;
-            let builds: Vec<_> = list(&answer, "/allBuilds").collect();
-            let run = |build: &&Value| run(&path, &name, branch.as_deref(), build);
-            let found = builds.iter().filter_map(run);
-            let before = runs.len();
-            runs.extend(found.filter(|run| run.started_at >= since));
-            // The newest build is the first.
-            let is_last = builds.len() < PER_PAGE || runs.len() == before;
-            if page == 0 && depth < DEEPEST {
-                // The jobs of a folder have names of their own.
-                let are_branches = text(&answer, "/_class").is_some_and(|class| class.ends_with(MULTIBRANCH));
-                let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
-                jobs.extend(names.map(|name| {
-                    let below = format!("{path}/job/{}", encoded(&name));
-                    (below, Some(name).filter(|_| are_branches), depth + 1)
-                }));
-            }
-            if is_last {
-                break;
-            }
+    let (mut runs, mut pages) = (Vec::new(), vec![(project.base.clone(), None, 0, 0)]);
+    while let Some((path, branch, depth, page)) = pages.pop() {
+        let range = format!("{{{},{}}}", page * PER_PAGE, (page + 1) * PER_PAGE);
+        let tree = encoded(&format!(
+            "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
+             actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
+        ));
+        let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
+        let name = text(&answer, "/fullName").ok_or_else(|| HostError::Unusable(NO_JOB.to_owned()))?;
+        let builds: Vec<_> = list(&answer, "/allBuilds").collect();
+        let run = |build: &&Value| run(&path, &name, branch.as_deref(), build);
+        let found = builds.iter().filter_map(run);
+        let before = runs.len();
+        runs.extend(found.filter(|run| run.started_at >= since));
+        if page == 0 && depth < DEEPEST {
+            // The jobs of a folder have names of their own.
+            let are_branches = text(&answer, "/_class").is_some_and(|class| class.ends_with(MULTIBRANCH));
+            let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
+            pages.extend(names.map(|name| {
+                let below = format!("{path}/job/{}", encoded(&name));
+                (below, Some(name).filter(|_| are_branches), depth + 1, 0)
+            }));
+        }
+        // The newest build is the first.
+        if builds.len() == PER_PAGE && runs.len() > before {
+            pages.push((path, branch, depth, page + 1));
         }
     }
     Ok(runs)
