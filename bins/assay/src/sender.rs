@@ -74,7 +74,7 @@ impl Sender<'_> {
         let (_, body) = self.request(files, purpose)?;
         let spool = flags.spool.as_deref().map(Spool::open).transpose();
         let spool = spool.context("nothing was stored")?;
-        let mut backoff = Backoff::new(flags.connection.retry_for);
+        let mut backoff = Backoff::new(flags.ingest.connection.retry_for);
         let spool = spool.filter(|_| !flags.dry_run);
         if let Some(spool) = &spool {
             // The spool's failures are not this report's.
@@ -137,7 +137,7 @@ impl Sender<'_> {
     /// Sends reports and returns the answer. Nothing is spooled.
     fn ask(&self, files: &[SourceFile], purpose: Purpose<'_>) -> anyhow::Result<Value> {
         let (_, body) = self.request(files, purpose)?;
-        let mut backoff = Backoff::new(self.flags.connection.retry_for);
+        let mut backoff = Backoff::new(self.flags.ingest.connection.retry_for);
         let sent = send_body(self.global.progress(), self.server, &body, &mut backoff);
         Ok(sent.map_err(|not_sent| not_sent.error)?)
     }

@@ -22,9 +22,9 @@ const SERVER: &str = "The server";
 /// Heading of the help.
 const HOST: &str = "The code host";
 
-/// The flags for sending a report.
+/// Where to send reports.
 #[derive(Debug, Args)]
-pub(crate) struct UploadFlags {
+pub(crate) struct IngestFlags {
     /// The address of the server's ingest listener; without it ASSAY_URL
     #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
     url: Option<String>,
@@ -33,6 +33,20 @@ pub(crate) struct UploadFlags {
     key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) connection: ConnectionFlags,
+}
+
+impl IngestFlags {
+    /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
+    pub(crate) fn server(&self) -> anyhow::Result<Server> {
+        server_of(self.url.as_deref(), self.key_file.as_deref(), &self.connection)
+    }
+}
+
+/// The flags for sending a report.
+#[derive(Debug, Args)]
+pub(crate) struct UploadFlags {
+    #[command(flatten)]
+    pub(crate) ingest: IngestFlags,
     /// Keep unsent uploads in this folder, and first send those in it that wait for this key
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     pub(crate) spool: Option<PathBuf>,
@@ -75,14 +89,9 @@ pub(crate) fn server_of(
 }
 
 impl UploadFlags {
-    /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
-    pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
-        server_of(self.url.as_deref(), self.key_file.as_deref(), &self.connection)
-    }
-
     /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.
     pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
-        match self.configured_server() {
+        match self.ingest.server() {
             Ok(server) => Ok(Some(server)),
             Err(error) => match error.downcast::<MissingSetting>() {
                 Ok(missing) if self.best_effort => {

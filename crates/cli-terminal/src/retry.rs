@@ -18,7 +18,9 @@ pub trait Transient: Display {
     fn is_transient(&self) -> bool;
 
     /// The wait that the server asks for.
-    fn retry_after(&self) -> Option<Duration>;
+    fn retry_after(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Repeats an attempt until it succeeds, fails permanently, or the time of `backoff` is over. Before each repetition it

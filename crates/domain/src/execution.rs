@@ -45,6 +45,15 @@ impl<A> Executions<A> {
             .filter(|execution| !execution.is_empty())
     }
 
+    /// The attempts, each with the indexes of its execution and of itself there.
+    pub fn numbered(&self) -> impl Iterator<Item = (u32, u32, &A)> {
+        let attempts = |(execution, attempts)| {
+            let numbered = (0..).zip(attempts);
+            numbered.map(move |(retry, attempt)| (execution, retry, attempt))
+        };
+        (0..).zip(self.executions()).flat_map(attempts)
+    }
+
     /// The attempts of each execution.
     pub fn into_executions(mut self) -> impl Iterator<Item = Vec<A>> {
         let mut later: Vec<Vec<A>> = Vec::new();

@@ -119,7 +119,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
             global.progress(),
             run,
             args.flags.project.as_deref(),
-            &args.flags.connection,
+            &args.flags.ingest.connection,
         ),
         None => files::read(global.progress(), &args.paths, args.flags.report.format.0).and_then(|files| {
             match args.history.is_empty() {
@@ -154,7 +154,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
 
 /// Prints whether a release may be cut from a branch.
 fn release(global: &Global, args: &GateArgs, branch: &str) -> anyhow::Result<ExitCode> {
-    let (project, connection) = (args.flags.project.as_deref(), &args.flags.connection);
+    let (project, connection) = (args.flags.project.as_deref(), &args.flags.ingest.connection);
     let fetched = args
         .stored
         .fetch_release(global.progress(), branch, project, connection);
@@ -178,7 +178,7 @@ fn release(global: &Global, args: &GateArgs, branch: &str) -> anyhow::Result<Exi
 /// Stores the decision on a run if an ingest key is given, else prints that it is not stored.
 fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decision) {
     let (ci, _) = args.flags.report.ci(&environment::variable);
-    let server = match args.flags.configured_server() {
+    let server = match args.flags.ingest.server() {
         Ok(server) => server,
         Err(error) => {
             record::not_stored(ci.provider, decision, &error);
@@ -188,7 +188,7 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
             return;
         }
     };
-    let deadline = args.flags.connection.deadline();
+    let deadline = args.flags.ingest.connection.deadline();
     let sender = Sender {
         global,
         flags: &args.flags,

@@ -148,7 +148,7 @@ pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode
         && !args.flags.dry_run
     {
         let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
-        report_to::report(sender, run, args.flags.connection.deadline());
+        report_to::report(sender, run, args.flags.ingest.connection.deadline());
     }
     let sent = sent.map(drop);
     match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
@@ -237,7 +237,7 @@ impl Job<'_> {
         print_decision(&decision);
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
-        let deadline = args.flags.connection.deadline();
+        let deadline = args.flags.ingest.connection.deadline();
         record::store(&sender, target, &decision, deadline);
         report_to::report(&sender, run, deadline);
         status_of(args, &decision, code)

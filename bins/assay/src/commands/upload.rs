@@ -86,7 +86,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     let flags = &args.flags;
     if args.paths.is_empty() {
         let spool = Spool::open(flags.spool.as_deref().unwrap_or(".".as_ref()))?;
-        let mut backoff = Backoff::new(flags.connection.retry_for);
+        let mut backoff = Backoff::new(flags.ingest.connection.retry_for);
         let waiting = send_waiting(global.progress(), server, &spool, args.any_key, &mut backoff)?;
         let sent = format!("{} of {}", output::count(waiting.sent, "upload"), spool.name());
         if let Some(error) = waiting.failure {
@@ -110,7 +110,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     output::print(global.json, &answer, || sender.in_words(&answer))?;
     if !flags.dry_run {
         let run = DecisionTarget::of_answer(&answer).map(DecisionTarget::run_id);
-        report_to::report(&sender, run, flags.connection.deadline());
+        report_to::report(&sender, run, flags.ingest.connection.deadline());
     }
     Ok(())
 }

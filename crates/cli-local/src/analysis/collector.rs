@@ -198,13 +198,7 @@ impl Collector {
             if let Some(file) = &recorded.shown_as.file_path {
                 self.tests.show_file(test, file);
             }
-            let executions = (0..).zip(recorded.attempts.executions());
-            let attempts = executions.flat_map(|(execution, attempts)| {
-                (0..)
-                    .zip(attempts)
-                    .map(move |(retry, attempt)| (execution, retry, attempt))
-            });
-            for (execution, retry, attempt) in attempts {
+            for (execution, retry, attempt) in recorded.attempts.numbered() {
                 let class = attempt.class.as_ref();
                 let attempt = &attempt.attempt;
                 let signature = class.map(|class| self.signatures.number(class, &attempt.errors));

@@ -10,10 +10,8 @@ use crate::sources::files;
 
 /// The most entries of an archive.
 const MOST_ENTRIES: usize = 100_000;
-/// The most bytes of all reports of an archive. A server accepts as many in an upload.
+/// The most bytes of all reports of a job. A server accepts as many in an upload.
 pub const MOST_BYTES: u64 = 256 << 20;
-/// The number of bytes by which a file is recognised.
-const BEGINNING: u64 = 4 << 20;
 /// The most bytes that are unpacked of files that are no reports.
 const MOST_BYTES_OF_OTHERS: u64 = 2 << 30;
 /// A larger file that has this many times the bytes of its packed form is a bomb. Reports have up to about 60 times.
@@ -21,9 +19,7 @@ const MOST_RATIO: u64 = 250;
 /// Smaller files may have any ratio.
 const SMALL: u64 = 8 << 20;
 const NO_ZIP: &str = "it is no readable zip";
-
-/// Why an archive with more than [`MOST_BYTES`] of reports is not read.
-pub const TOO_LARGE: &str = "its reports exceed 256 MiB";
+const TOO_LARGE: &str = "its reports exceed 256 MiB";
 
 /// The content of a file.
 #[derive(Debug, Default)]
@@ -34,28 +30,23 @@ pub struct Unpacked {
     pub refused: Vec<String>,
 }
 
-/// Reads the reports in a zip, or a file that is itself a report. Fails if it is broken or a bomb. Then none of its
-/// reports is used.
-pub fn reports(mut file: File, name: &str, is_archive: bool) -> anyhow::Result<Unpacked> {
-    if is_archive {
-        return unpack_within(&file, MOST_BYTES);
-    }
+/// Reads the reports in a zip, or a file that is itself a report, of at most `left` bytes, and subtracts theirs. Fails if
+/// it is broken or a bomb. Then none of its reports is used.
+pub fn reports(mut file: File, name: &str, is_archive: bool, left: &mut u64) -> anyhow::Result<Unpacked> {
     let mut unpacked = Unpacked::default();
-    let size = file.metadata()?.len();
-    let report = read_report(&mut file, name, size, MOST_BYTES)?.1;
-    unpacked.reports.extend(report);
-    Ok(unpacked)
-}
-
-/// Reads at most this many bytes of reports in a zip.
-fn unpack_within(file: &File, most_bytes: u64) -> anyhow::Result<Unpacked> {
-    let mut archive = ZipIterable::try_new(file, Config::default()).context(NO_ZIP)?;
+    if !is_archive {
+        let size = file.metadata()?.len();
+        unpacked
+            .reports
+            .extend(read_report(&mut file, name, size, left)?.ok());
+        return Ok(unpacked);
+    }
+    let mut archive = ZipIterable::try_new(&file, Config::default()).context(NO_ZIP)?;
     ensure!(
         archive.len() <= MOST_ENTRIES,
         "it has more than {MOST_ENTRIES} files"
     );
-    let mut unpacked = Unpacked::default();
-    let (mut left, mut left_of_others) = (most_bytes, MOST_BYTES_OF_OTHERS);
+    let mut left_of_others = MOST_BYTES_OF_OTHERS;
     for entry in archive.files().context(NO_ZIP)? {
         let entry = entry.context(NO_ZIP)?;
         if entry.is_dir() {
@@ -71,20 +62,13 @@ fn unpack_within(file: &File, most_bytes: u64) -> anyhow::Result<Unpacked> {
         if !files::may_be_report(&name) {
             continue;
         }
-        let mut content = file;
-        let mut entry = entry
-            .with_reader(&mut content, ZipReadOptions::default())
-            .context(NO_ZIP)?;
-        let (beginning, report) = read_report(&mut entry, &name, packed, left)?;
-        match report {
-            Some(report) => {
-                left -= length(&report.bytes);
-                unpacked.reports.push(report);
-            }
-            None => {
-                unpacked
-                    .refused
-                    .extend(Some(shown).filter(|_| beginning.starts_with(b"PK\x03\x04")));
+        let mut content = &file;
+        let entry = entry.with_reader(&mut content, ZipReadOptions::default());
+        match read_report(&mut entry.context(NO_ZIP)?, &name, packed, left)? {
+            Ok(report) => unpacked.reports.push(report),
+            Err(beginning) => {
+                let is_zip = beginning.starts_with(b"PK\x03\x04");
+                unpacked.refused.extend(is_zip.then_some(shown));
                 left_of_others = left_of_others
                     .checked_sub(length(&beginning))
                     .context(TOO_LARGE)?;
@@ -94,41 +78,36 @@ fn unpack_within(file: &File, most_bytes: u64) -> anyhow::Result<Unpacked> {
     Ok(unpacked)
 }
 
-/// Reads a file to its end if it is a report, and else only its beginning.
+/// Reads a file to its end if it is a report. Else returns its beginning.
 fn read_report(
     from: &mut impl Read,
     name: &str,
     packed: u64,
-    most: u64,
-) -> anyhow::Result<(Vec<u8>, Option<SourceFile>)> {
+    left: &mut u64,
+) -> anyhow::Result<Result<SourceFile, Vec<u8>>> {
     let shown = assay_reports::shown_name(name);
     // A bomb is noticed here, and not after all its bytes.
     let allowed = packed.saturating_mul(MOST_RATIO).max(SMALL);
+    let beginning = u64::try_from(assay_reports::BEGINNING)?;
     let mut bytes = Vec::new();
-    let mut read_to = |bytes: &mut Vec<u8>, most: u64| {
-        let limit = most.min(allowed.saturating_add(1)).saturating_sub(length(bytes));
-        from.take(limit)
-            .read_to_end(bytes)
-            .with_context(|| shown.clone())?;
-        let is_bomb = length(bytes) > allowed;
+    for most in [beginning, left.saturating_add(1)] {
+        let limit = most.min(allowed.saturating_add(1)).saturating_sub(length(&bytes));
+        let read = from.by_ref().take(limit).read_to_end(&mut bytes);
+        read.with_context(|| shown.clone())?;
         ensure!(
-            !is_bomb,
+            length(&bytes) <= allowed,
             "{shown} unpacks to more than {MOST_RATIO} times its size, as only a bomb does"
         );
-        anyhow::Ok(())
-    };
-    read_to(&mut bytes, BEGINNING)?;
-    if assay_reports::looks_like_report(&bytes).is_none() {
-        return Ok((bytes, None));
+        if most == beginning && assay_reports::looks_like_report(&bytes).is_none() {
+            return Ok(Err(bytes));
+        }
     }
-    read_to(&mut bytes, most.saturating_add(1))?;
-    ensure!(length(&bytes) <= most, TOO_LARGE);
-    let report = SourceFile {
+    *left = left.checked_sub(length(&bytes)).context(TOO_LARGE)?;
+    Ok(Ok(SourceFile {
         name: name.to_owned(),
         bytes,
         modified: None,
-    };
-    Ok((Vec::new(), Some(report)))
+    }))
 }
 
 fn length(bytes: &[u8]) -> u64 {
@@ -145,11 +124,15 @@ mod tests {
 
     const REPORT: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
 
+    fn unpack_within(file: File, mut left: u64) -> anyhow::Result<Unpacked> {
+        reports(file, "", true, &mut left)
+    }
+
     fn zipped(write: impl FnOnce(&mut ZipWriter<File>, SimpleFileOptions)) -> anyhow::Result<Unpacked> {
         let file = tempfile::tempfile().unwrap();
         let mut writer = ZipWriter::new(file);
         write(&mut writer, SimpleFileOptions::default());
-        unpack_within(&writer.finish().unwrap(), MOST_BYTES)
+        unpack_within(writer.finish().unwrap(), MOST_BYTES)
     }
 
     fn add(writer: &mut ZipWriter<File>, name: &str, options: SimpleFileOptions, content: &[u8]) {
@@ -208,7 +191,7 @@ mod tests {
         for name in ["a.xml", "b.xml"] {
             add(&mut writer, name, SimpleFileOptions::default(), REPORT.as_bytes());
         }
-        let total = unpack_within(&writer.finish().unwrap(), 60);
+        let total = unpack_within(writer.finish().unwrap(), 60);
         assert_fails(total, TOO_LARGE);
 
         let many = zipped(|writer, options| {
@@ -221,7 +204,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[&b"PK\x05\x06\0\0\0\0"[..], &[0xff; 4], &[0; 10]].concat())
             .unwrap();
-        assert_fails(unpack_within(&file, MOST_BYTES), NO_ZIP);
-        assert_fails(unpack_within(&tempfile::tempfile().unwrap(), MOST_BYTES), NO_ZIP);
+        assert_fails(unpack_within(file, MOST_BYTES), NO_ZIP);
+        assert_fails(unpack_within(tempfile::tempfile().unwrap(), MOST_BYTES), NO_ZIP);
     }
 }

@@ -52,27 +52,25 @@ impl HistoryWriter {
         let run = recording.run_key.replace('\t', " ");
         let start = recording.started_at.to_string();
         for test in &recording.tests {
-            for (execution, attempts) in test.attempts.executions().enumerate() {
-                for (retry, attempt) in attempts.iter().enumerate() {
-                    let attempt = &attempt.attempt;
-                    let message = attempt.errors.first().and_then(|error| error.message.as_deref());
-                    let error: String = message.unwrap_or_default().chars().take(LONGEST_ERROR).collect();
-                    self.rows.serialize((
-                        &test.test.name,
-                        &test.test.file_path,
-                        &run,
-                        &start,
-                        &context.branch,
-                        context.revision(),
-                        &context.suite,
-                        execution,
-                        retry,
-                        attempt.status.as_str(),
-                        attempt.duration_ms,
-                        error,
-                        context.merge(),
-                    ))?;
-                }
+            for (execution, retry, attempt) in test.attempts.numbered() {
+                let attempt = &attempt.attempt;
+                let message = attempt.errors.first().and_then(|error| error.message.as_deref());
+                let error: String = message.unwrap_or_default().chars().take(LONGEST_ERROR).collect();
+                self.rows.serialize((
+                    &test.test.name,
+                    &test.test.file_path,
+                    &run,
+                    &start,
+                    &context.branch,
+                    context.revision(),
+                    &context.suite,
+                    execution,
+                    retry,
+                    attempt.status.as_str(),
+                    attempt.duration_ms,
+                    error,
+                    context.merge(),
+                ))?;
             }
         }
         Ok(())

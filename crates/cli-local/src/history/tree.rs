@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::ensure;
-use assay_cli_terminal::progress::Progress;
+use assay_cli_terminal::{output, progress::Progress};
 use regex::Regex;
 
 use crate::sources::files;
@@ -52,15 +52,11 @@ impl PathPattern {
     }
 }
 
-/// The files of each run below a folder, in the order of the runs' names, and the number of files that do not match.
-pub fn runs(
-    progress: &dyn Progress,
-    folder: &Path,
-    pattern: &PathPattern,
-) -> anyhow::Result<(Vec<TreeRun>, usize)> {
+/// The files of each run below a folder, in the order of the runs' names. Notes how many files do not match.
+pub fn runs(progress: &dyn Progress, folder: &Path, pattern: &PathPattern) -> anyhow::Result<Vec<TreeRun>> {
     // `run-9` is before `run-10`.
     let mut runs: BTreeMap<(usize, PathValues), Vec<PathBuf>> = BTreeMap::new();
-    let mut others = 0;
+    let mut others = 0_u64;
     for candidate in files::candidates(progress, &[folder.to_owned()], &[])? {
         let below = candidate.path.strip_prefix(folder).unwrap_or(&candidate.path);
         match pattern.values(&below.to_string_lossy().replace('\\', "/")) {
@@ -76,8 +72,12 @@ pub fn runs(
         "no report below {} has a path of the pattern; {others} other files were found",
         assay_reports::shown_path(folder)
     );
+    if others > 0 {
+        let others = output::count(others, "file");
+        progress.note(&format!("skipped {others} that the pattern does not match"));
+    }
     let runs = runs.into_iter().map(|((_, values), files)| (values, files));
-    Ok((runs.collect(), others))
+    Ok(runs.collect())
 }
 
 #[cfg(test)]

@@ -428,11 +428,7 @@ fn refusal(answer: &Answer) -> PostError {
         .is_some_and(|json| json.get("errors").is_some());
     let message = answer.text("message").filter(|_| !has_errors);
     let reason = message.unwrap_or_else(|| answer.beginning());
-    // GitHub answers 403 with `Retry-After` or this text if a secondary limit is exceeded.
-    let is_limit = status == 429
-        || (status == 403
-            && (answer.retry_after.is_some() || reason.to_ascii_lowercase().contains("rate limit")));
-    if is_limit {
+    if answer.is_of_limit() {
         return PostError::RateLimited {
             status,
             reason,

@@ -1,10 +1,8 @@
 //! Buildkite: the REST routes of builds and artifacts.
 
-use serde::Deserialize;
-
 use super::{
-    PastFile, PastReport, PastRun, Service,
-    service::{Places, list, values},
+    PastFile, PastRun, Service,
+    service::{Places, list, text, values},
 };
 
 /// Buildkite.
@@ -17,35 +15,35 @@ pub(super) static BUILDKITE: Service = Service {
     scope: "may read_builds and read_artifacts",
     base: |name| format!("/organizations/{}", name.replacen('/', "/pipelines/", 1)),
     default_branch: "/default_branch",
+    roots: &[],
+    results: ("", ""),
     runs: |project, since, _| {
         let path =
             format!("/builds?state=finished&include_retried_jobs=true&created_from={since}&per_page=100");
         project.list(&path, "", since, |build| {
-            let jobs = list(build, "/jobs").map(|job| {
-                let mut job = values(job, OF_JOB);
-                // The count of a first attempt is null, and the job's own variable is 0.
-                job.entry("BUILDKITE_RETRY_COUNT")
-                    .or_insert_with(|| "0".to_owned());
-                job
-            });
-            let parts = jobs.collect();
-            PastRun::of(build, OF_BUILD).map(|run| PastRun { parts, ..run })
+            let mut run = PastRun::of(build, OF_BUILD)?;
+            let jobs = list(build, "/jobs").map(|job| run.report(&values(job, OF_JOB)));
+            run.reports = jobs.collect();
+            Some(run)
         })
     },
     reports: |project, run| {
         let path = format!("{}/builds/{}/artifacts?per_page=100", project.base, run.id);
-        let artifacts: Vec<Artifact> = project.all(&path, "")?;
-        let report = |job| {
-            let mut report: PastReport = run.report(job, None);
-            let is_own = |artifact: &&Artifact| job.get("id") == Some(&artifact.job_id);
-            report.files = artifacts
-                .iter()
-                .filter(is_own)
-                .filter_map(Artifact::file)
-                .collect();
-            report
-        };
-        Ok(run.parts.iter().map(report).collect())
+        let mut reports = run.reports.clone();
+        for artifact in project.all(&path, "")? {
+            let job = text(&artifact, "/job_id");
+            let state = text(&artifact, "/state").unwrap_or_default();
+            let file = PastFile {
+                is_expired: matches!(state.as_str(), "expired" | "deleted"),
+                ..PastFile::of(&artifact, ["/path", "/download_url", "/file_size", ""])
+            };
+            let report = reports.iter_mut().find(|report| report.ci.job_id == job);
+            // Some were never stored.
+            if let (Some(report), false) = (report, matches!(state.as_str(), "new" | "error")) {
+                report.files.push(file);
+            }
+        }
+        Ok(reports)
     },
 };
 
@@ -70,24 +68,9 @@ const OF_JOB: &Places = &[
     ("BUILDKITE_STEP_KEY", "/step_key"),
     ("BUILDKITE_LABEL", "/name"),
     ("BUILDKITE_JOB_ID", "/id"),
+    // The count of a first attempt is null, and the job's own variable is 0.
+    ("BUILDKITE_RETRY_COUNT", "0"),
     ("BUILDKITE_RETRY_COUNT", "/retries_count"),
     ("BUILDKITE_PARALLEL_JOB", "/parallel_group_index"),
     ("BUILDKITE_PARALLEL_JOB_COUNT", "/parallel_group_total"),
 ];
-
-#[derive(Deserialize)]
-struct Artifact {
-    job_id: String,
-    state: String,
-    #[serde(flatten)]
-    file: PastFile,
-}
-
-impl Artifact {
-    /// Its file, unless it was never stored.
-    fn file(&self) -> Option<PastFile> {
-        let mut file = self.file.clone();
-        file.is_expired = matches!(self.state.as_str(), "expired" | "deleted");
-        Some(file).filter(|_| !matches!(self.state.as_str(), "new" | "error"))
-    }
-}

@@ -1,9 +1,7 @@
 //! CircleCI: the routes of pipelines, workflows and jobs, with the results and artifacts of each job.
 
-use serde_json::Value;
-
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Project, Service,
+    HostError, PastFile, PastReport, PastRun, Project, Service,
     service::{Places, text, values},
 };
 
@@ -17,6 +15,8 @@ pub(super) static CIRCLECI: Service = Service {
     scope: "may read the project",
     base: |name| format!("/project/{name}"),
     default_branch: "/vcs_info/default_branch",
+    roots: &["/home/circleci/project", "/root/project"],
+    results: ("/items", ""),
     runs: |project, since, _| {
         project.list("/pipeline", "/items", since, |pipeline| {
             PastRun::of(pipeline, OF_PIPELINE)
@@ -44,10 +44,10 @@ const OF_JOB: &Places = &[
 fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
     let base = &project.base;
     let mut reports = Vec::new();
-    let mut workflows: Vec<Value> = project.all(&format!("/pipeline/{}/workflow", run.id), "/items")?;
+    let mut workflows = project.all(&format!("/pipeline/{}/workflow", run.id), "/items")?;
     workflows.retain(|of| project.workflow.is_none() || project.workflow == text(of, "/name"));
     for workflow in workflows.iter().filter_map(|workflow| text(workflow, "/id")) {
-        for job in project.all::<Value>(&format!("/workflow/{workflow}/job"), "/items")? {
+        for job in project.all(&format!("/workflow/{workflow}/job"), "/items")? {
             let mut job = values(&job, OF_JOB);
             // An approval has no number.
             let Some(number) = job.get("id").cloned() else {
@@ -56,24 +56,12 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
             let page = format!("https://app.circleci.com/jobs/{}/{number}", project.name);
             job.insert("CIRCLE_WORKFLOW_ID", workflow.clone());
             job.insert("CIRCLE_BUILD_URL", page);
-            let artifacts: Vec<Value> = project.all(&format!("{base}/{number}/artifacts"), "/items")?;
-            let file = |artifact| {
-                Some(PastFile {
-                    name: text(artifact, "/path")?,
-                    url: text(artifact, "/url")?,
-                    ..PastFile::default()
-                })
-            };
+            let artifacts = project.all(&format!("{base}/{number}/artifacts"), "/items")?;
+            let file = |artifact| PastFile::of(artifact, ["/path", "/url", "", ""]);
             reports.push(PastReport {
-                roots: vec!["/home/circleci/project".to_owned(), "/root/project".to_owned()],
-                files: artifacts.iter().filter_map(file).collect(),
-                cases: Some(Cases {
-                    path: format!("{base}/{number}/tests"),
-                    suites: "/items",
-                    cases: "",
-                    of_job: None,
-                }),
-                ..run.report(&job, None)
+                files: artifacts.iter().map(file).collect(),
+                results: Some(format!("{base}/{number}/tests")),
+                ..run.report(&job)
             });
         }
     }

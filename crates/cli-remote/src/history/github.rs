@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     HostError, PastFile, PastReport, PastRun, Project, Service,
-    service::{Places, text},
+    service::{Places, text, values},
 };
 
 /// GitHub Actions.
@@ -19,105 +19,107 @@ pub(super) static GITHUB: Service = Service {
     scope: "may read its Actions",
     base: |name| format!("/repos/{name}"),
     default_branch: "/default_branch",
+    roots: &[
+        "/home/runner/work/{folder}/{folder}",
+        "/Users/runner/work/{folder}/{folder}",
+        "D:\\a\\{folder}\\{folder}",
+    ],
+    results: ("", ""),
     runs,
     reports,
 };
 
 /// The most runs that one search lists.
-const MOST_LISTED: u64 = 1_000;
-/// The shortest time that a search is divided into, in milliseconds.
-const SHORTEST_WINDOW_MS: i64 = 60_000;
+const MOST_LISTED: usize = 1_000;
 /// An artifact is stored within this time after the last step of its job, in milliseconds.
 const AFTER_JOB_MS: i64 = 60_000;
-/// Where the hosted machines have checkouts: below the repository's name, twice.
-const CHECKOUTS: [(&str, char); 3] = [
-    ("/home/runner/work", '/'),
-    ("/Users/runner/work", '/'),
-    ("D:\\a", '\\'),
-];
-
 /// The values of a run that are needed later. An answer has twenty times as many.
 const OF_RUN: &Places = &[
     ("id", "/id"),
+    ("created", "/created_at"),
     ("start", "/created_at"),
     ("start", "/run_started_at"),
     ("GITHUB_ACTIONS", "true"),
+    ("GITHUB_EVENT_NAME", "/event"),
     ("GITHUB_EVENT_PATH", "event"),
     ("GITHUB_REPOSITORY", "/repository/full_name"),
     ("GITHUB_RUN_ID", "/id"),
     ("GITHUB_RUN_ATTEMPT", "/run_attempt"),
+    ("GITHUB_REF_NAME", "/head_branch"),
     ("GITHUB_SHA", "/head_sha"),
-    ("event", "/event"),
-    ("branch", "/head_branch"),
-    ("title", "/display_title"),
-    ("url", "/html_url"),
-    ("number", "/pull_requests/0/number"),
-    ("base", "/pull_requests/0/base/sha"),
     ("GITHUB_BASE_REF", "/pull_requests/0/base/ref"),
-    ("head", "/head_repository/full_name"),
-    ("actor", "/actor/login"),
-    ("message", "/head_commit/message"),
-    ("author", "/head_commit/author/name"),
+    ("base", "/pull_requests/0/base/sha"),
+    ("url", "/html_url"),
 ];
+/// The places of an artifact's facts.
+const ARTIFACT: [&str; 4] = ["/name", "/archive_download_url", "/size_in_bytes", "/expires_at"];
 
-/// The runs of a time. If it has more than a search lists, its halves are searched.
+/// The runs of a time. A search lists the newest ones, and the next one those before.
 fn runs(project: &Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError> {
     let workflow = project.workflow.as_ref();
     let workflow = workflow.map_or(String::new(), |name| format!("/workflows/{name}"));
-    let (mut runs, mut windows) = (Vec::new(), vec![(since, now)]);
-    while let Some((from, to)) = windows.pop() {
-        let path = format!("/actions{workflow}/runs?per_page=100&created={from}..{to}&status=completed");
-        let answer = project.get(&format!("{}{path}", project.base))?;
-        let length = to.since_ms(from);
-        let count = answer.get("total_count").and_then(Value::as_u64);
-        match count.ok_or_else(|| HostError::Unusable("the list of runs has no total_count".to_owned()))? {
-            0 => {}
-            count if count > MOST_LISTED && length > SHORTEST_WINDOW_MS => {
-                let middle = from.plus_ms(length / 2);
-                windows.extend([(from, middle), (middle, to)]);
-            }
-            _ => runs.extend(project.list(&path, "/workflow_runs", since, |answer| {
-                PastRun::of(answer, OF_RUN)
-            })?),
+    let (mut runs, mut until) = (Vec::new(), now);
+    loop {
+        let path = format!("/actions{workflow}/runs?per_page=100&created={since}..{until}&status=completed");
+        let found = project.list(&path, "/workflow_runs", since, run)?;
+        let created = found.iter().filter_map(|run| run.value("created")?.parse().ok());
+        let oldest = created.min().filter(|oldest| *oldest < until);
+        let is_cut = found.len() >= MOST_LISTED;
+        runs.extend(found);
+        match oldest {
+            Some(oldest) if is_cut => until = oldest,
+            Some(_) | None => return Ok(runs),
         }
     }
-    Ok(runs)
+}
+
+fn run(answer: &Value) -> Option<PastRun> {
+    let mut run = PastRun::of(answer, OF_RUN)?;
+    let at = |place: &str| answer.pointer(place).cloned();
+    let head = at("/head_repository/full_name").map(|name| json!({"full_name": name}));
+    let name = run.value("GITHUB_EVENT_NAME").unwrap_or_default();
+    // Which facts a file has depends on the event. Those of a pull request count before those of a workflow's run.
+    let request = json!({
+        "head": {"sha": at("/head_sha"), "repo": head}, "title": at("/display_title"),
+        "user": {"login": at("/actor/login")},
+    });
+    let event = json!({
+        "pull_request": name.starts_with("pull_request").then_some(request),
+        "workflow_run": {"head_sha": at("/head_sha"), "head_branch": at("/head_branch"), "head_repository": head},
+        "head_commit": at("/head_commit").filter(|_| matches!(name.as_str(), "push" | "merge_group")),
+    });
+    run.values.insert("event", event.to_string());
+    let reference = at("/pull_requests/0/number").map(|number| format!("refs/pull/{number}/head"));
+    run.values
+        .extend(reference.map(|reference| ("GITHUB_REF", reference)));
+    Some(run)
 }
 
 fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
     let path = format!("{}/actions/runs/{}", project.base, run.id);
-    let all = |list: &str| format!("{path}/{list}per_page=100");
-    let artifacts: Vec<Artifact> = project.all(&all("artifacts?"), "/artifacts")?;
+    let artifacts = project.all(&format!("{path}/artifacts?per_page=100"), "/artifacts")?;
     if artifacts.is_empty() {
         return Ok(Vec::new());
     }
-    let jobs: Vec<Value> = project.all(&all("jobs?filter=all&"), "/jobs")?;
+    let jobs = project.all(&format!("{path}/jobs?filter=all&per_page=100"), "/jobs")?;
     // One that never ran has no times.
     let jobs: Vec<Job> = jobs.iter().filter_map(|job| Job::deserialize(job).ok()).collect();
     let merge_base = merge_base(project, run)?;
     let report = |artifact| report(run, &jobs, artifact, merge_base.clone());
-    Ok(artifacts.into_iter().map(report).collect())
+    Ok(artifacts.iter().filter_map(report).collect())
 }
 
 /// The commit at which the head of a pull request left its base. A run of the event `pull_request` tested a merge with the
 /// base's newest commit, which the service does not name.
 fn merge_base(project: &Project, run: &PastRun) -> Result<Option<String>, HostError> {
-    let is_merge = run.value("event").as_deref() == Some("pull_request");
+    let is_merge = run.value("GITHUB_EVENT_NAME").as_deref() == Some("pull_request");
     let (false, Some(base), Some(head)) = (is_merge, run.value("base"), run.value("GITHUB_SHA")) else {
         return Ok(None);
     };
     let path = format!("{}/compare/{base}...{head}?per_page=1", project.base);
-    let answer = project.find(&path)?;
+    let answer = project.get(&path)?;
     // Once a branch is merged, its head itself is the answer.
     Ok(text(&answer, "/merge_base_commit/sha").filter(|sha| *sha != head))
-}
-
-#[derive(Deserialize)]
-struct Artifact {
-    id: u64,
-    created_at: Timestamp,
-    #[serde(flatten)]
-    file: PastFile,
 }
 
 /// A job of an attempt of a run.
@@ -149,71 +151,40 @@ impl Job {
     }
 }
 
-/// The job that stored an artifact: the one that ran then, or of several that ran the one that it is named after. The
-/// service itself does not say.
-fn job_of<'a>(jobs: &'a [Job], artifact: &Artifact) -> Option<&'a Job> {
-    let ran =
-        |job: &&Job| (job.started_at..=job.completed_at.plus_ms(AFTER_JOB_MS)).contains(&artifact.created_at);
+/// The job that stored an artifact of a name: the one that ran then, or of several that ran the one that it is named
+/// after. The service itself does not say.
+fn job_of<'a>(jobs: &'a [Job], name: &str, stored_at: Timestamp) -> Option<&'a Job> {
+    let ran = |job: &&Job| (job.started_at..=job.completed_at.plus_ms(AFTER_JOB_MS)).contains(&stored_at);
     let only = |mut jobs: Vec<&'a Job>| jobs.pop().filter(|_| jobs.is_empty());
     let running: Vec<_> = jobs.iter().filter(ran).collect();
-    let named = running
-        .iter()
-        .copied()
-        .filter(|job| job.names(&artifact.file.name));
+    let named = running.iter().copied().filter(|job| job.names(name));
     only(named.collect()).or_else(|| only(running))
 }
 
-/// The report in an artifact.
-fn report(run: &PastRun, jobs: &[Job], artifact: Artifact, merge_base: Option<String>) -> PastReport {
-    let job = job_of(jobs, &artifact);
-    let began = jobs.iter().filter(|job| job.started_at <= artifact.created_at);
-    let latest = began.max_by_key(|job| job.started_at);
+/// The report in an artifact. None if the service does not say when it was stored.
+fn report(run: &PastRun, jobs: &[Job], artifact: &Value, merge_base: Option<String>) -> Option<PastReport> {
     let file = PastFile {
         is_archive: true,
-        ..artifact.file
+        is_expired: artifact.get("expired") == Some(&Value::Bool(true)),
+        ..PastFile::of(artifact, ARTIFACT)
     };
+    let stored_at = text(artifact, "/created_at")?.parse().ok()?;
+    let job = job_of(jobs, &file.name, stored_at);
+    let began = jobs.iter().filter(|job| job.started_at <= stored_at);
+    let attempt = job.or_else(|| began.max_by_key(|job| job.started_at));
+    let mut of_job = values(artifact, &[("id", "/id")]);
     let key = job.map_or(file.name.as_str(), |job| job.key().0);
-    let attempt = job.or(latest).map(|job| job.run_attempt.to_string());
-    let values = [
-        ("id", Some(artifact.id.to_string())),
-        ("GITHUB_JOB", Some(key.to_owned())),
-        ("GITHUB_RUN_ATTEMPT", attempt),
-        ("RUNNER_NAME", job.and_then(|job| job.runner_name.clone())),
-        ("start", job.map(|job| job.started_at.to_string())),
-    ];
-    let values = values
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)));
-    let repository = run.value("GITHUB_REPOSITORY").unwrap_or_default();
-    let folder = repository.rsplit('/').next().unwrap_or_default();
-    let root = |(work, slash)| format!("{work}{slash}{folder}{slash}{folder}");
-    // The event of a workflow that another one starts has the values of a run, whatever started that.
-    let event = json!({
-        "workflow_run": {
-            "head_sha": run.value("GITHUB_SHA"), "head_branch": run.value("branch"),
-            "head_commit": {"message": run.value("message"), "author": {"name": run.value("author")}},
-            "head_repository": run.value("head").map(|name| json!({"full_name": name})),
-            "pull_requests": [{"number": run.value("number").and_then(|number| number.parse::<i64>().ok())}],
-        },
-    });
+    of_job.insert("GITHUB_JOB", key.to_owned());
+    of_job.extend(attempt.map(|job| ("GITHUB_RUN_ATTEMPT", job.run_attempt.to_string())));
+    of_job.extend(job.map(|job| ("start", job.started_at.to_string())));
+    let runner = job.and_then(|job| job.runner_name.clone());
+    of_job.extend(runner.map(|name| ("RUNNER_NAME", name)));
     let mut report = PastReport {
-        roots: CHECKOUTS.map(root).to_vec(),
         files: vec![file],
-        ..run.report(&values.collect(), Some(&event))
+        ..run.report(&of_job)
     };
-    let context = &mut report.ci.context;
-    context.run_url = run.value("url");
-    // Which facts a job gets depends on the event.
-    let name = run.value("event").unwrap_or_default();
-    if !matches!(name.as_str(), "push" | "merge_group") {
-        (context.commit_message, context.author_name) = (None, None);
-    }
-    if name.starts_with("pull_request") {
-        context.tested_revision = run.value("GITHUB_SHA");
-        context.pull_request_title = run.value("title");
-        context.author_name = run.value("actor");
-    }
-    let suite = job.filter(|job| job.key().1).map(|job| job.name.clone());
-    (report.flags.context.suite, report.flags.context.merge_base) = (suite, merge_base);
-    report
+    report.ci.context.run_url = run.value("url");
+    report.flags.context.suite = job.filter(|job| job.key().1).map(|job| job.name.clone());
+    report.flags.context.merge_base = merge_base;
+    Some(report)
 }

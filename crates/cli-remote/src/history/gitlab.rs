@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    HostError, PastFile, PastReport, PastRun, Project, Service, Values,
     service::{Places, list, text, values},
 };
 
@@ -17,6 +17,8 @@ pub(super) static GITLAB: Service = Service {
     scope: "has the scope read_api",
     base: |name| format!("/projects/{}", name.replace('/', "%2F")),
     default_branch: "/default_branch",
+    roots: &["/builds/{name}"],
+    results: ("/test_suites", "/test_cases"),
     runs: |project, since, _| {
         let path =
             format!("/pipelines?scope=finished&created_after={since}&order_by=id&sort=asc&per_page=100");
@@ -59,7 +61,7 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
         "{}/pipelines/{}/jobs?include_retried=true&per_page=100",
         project.base, run.id
     );
-    let mut jobs: Vec<Value> = project.all(&path, "")?;
+    let mut jobs = project.all(&path, "")?;
     jobs.retain(|job| has(job, "archive") || has(job, "junit"));
     // `refs/merge-requests/12/head`, `…/merge` or `…/train`
     let reference = run.value("ref").unwrap_or_default();
@@ -70,10 +72,8 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
     if reference.ends_with("/train") {
         request.insert("CI_MERGE_REQUEST_EVENT_TYPE", "merge_train".to_owned());
     }
-    Ok(jobs
-        .iter()
-        .map(|job| report(project, run, job, &request))
-        .collect())
+    let report = |job| report(project, run, job, &request);
+    Ok(jobs.iter().filter_map(report).collect())
 }
 
 /// Whether a job has an artifact of this kind.
@@ -83,21 +83,21 @@ fn has(job: &Value, kind: &str) -> bool {
 
 fn merge_request(project: &Project, number: &str) -> Result<Values, HostError> {
     let path = format!("{}/merge_requests/{number}", project.base);
-    let mut found = values(&project.find(&path)?, OF_MERGE_REQUEST);
+    let mut found = values(&project.get(&path)?, OF_MERGE_REQUEST);
     found.insert("CI_MERGE_REQUEST_IID", number.to_owned());
     found.insert("CI_MERGE_REQUEST_PROJECT_PATH", project.name.clone());
     let source = found.get("source");
     if let Some(source) = source.filter(|_| source != found.get("target")) {
-        let fork = project.find(&format!("/projects/{source}"))?;
+        let fork = project.get(&format!("/projects/{source}"))?;
         let fork = text(&fork, "/path_with_namespace").unwrap_or_else(|| "fork".to_owned());
         found.insert("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", fork);
     }
     Ok(found)
 }
 
-fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> PastReport {
+fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Option<PastReport> {
     let mut of_job = values(job, OF_JOB);
-    let [id, name] = ["CI_JOB_ID", "CI_JOB_NAME"].map(|name| of_job.get(name).cloned().unwrap_or_default());
+    let name = text(job, "/name").unwrap_or_default();
     if !request.is_empty() || job.get("tag") == Some(&Value::Bool(true)) {
         of_job.remove("CI_COMMIT_BRANCH");
     }
@@ -110,26 +110,17 @@ fn report(project: &Project, run: &PastRun, job: &Value, request: &Values) -> Pa
     }
     of_job.extend(request.clone());
     let archive = PastFile {
-        name: name.clone(),
-        url: format!("{}/jobs/{id}/artifacts", project.base),
-        bytes: job.pointer("/artifacts_file/size").and_then(Value::as_u64),
-        expires_at: text(job, "/artifacts_expire_at").and_then(|at| at.parse().ok()),
+        url: format!("{}/jobs/{}/artifacts", project.base, of_job.get("id")?),
         is_archive: true,
-        is_expired: false,
+        ..PastFile::of(job, ["/name", "", "/artifacts_file/size", "/artifacts_expire_at"])
     };
-    let cases = Cases {
-        path: format!("{}/pipelines/{}/test_report", project.base, run.id),
-        suites: "/test_suites",
-        cases: "/test_cases",
-        of_job: Some(name),
-    };
+    let results = format!("{}/pipelines/{}/test_report", project.base, run.id);
     let mut report = PastReport {
-        roots: vec![format!("/builds/{}", project.name)],
         files: Vec::from_iter(has(job, "archive").then_some(archive)),
-        cases: has(job, "junit").then_some(cases),
-        ..run.report(&of_job, None)
+        results: has(job, "junit").then_some(results),
+        ..run.report(&of_job)
     };
     let is_head = request.get("head") == run.values.get("CI_COMMIT_SHA");
     report.flags.context.merge_base = request.get("base").filter(|_| is_head).cloned();
-    report
+    Some(report)
 }

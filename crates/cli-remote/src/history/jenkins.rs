@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::Value;
 
 use super::{
-    Cases, HostError, PastFile, PastReport, PastRun, Project, Service, Values,
+    HostError, PastFile, PastReport, PastRun, Project, Service, Values,
     service::{Places, list, text, values},
 };
 
@@ -22,35 +22,18 @@ pub(super) static JENKINS: Service = Service {
         format!("/{path}").trim_end_matches('/').to_owned()
     },
     default_branch: "",
+    roots: &[],
+    results: ("/suites", "/cases"),
     runs,
-    reports: |_, run| {
-        let path = run.value("path").unwrap_or_default();
-        let file = |artifact: &Values| {
-            let name = artifact.get("path").cloned().unwrap_or_default();
-            PastFile {
-                url: format!("{path}/artifact/{}", encoded(&name).replace("%2F", "/")),
-                name,
-                ..PastFile::default()
-            }
-        };
-        Ok(vec![PastReport {
-            id: run.id.clone(),
-            files: run.parts.iter().map(file).collect(),
-            cases: Some(Cases {
-                path: format!("{path}/testReport/api/json"),
-                suites: "/suites",
-                cases: "/cases",
-                of_job: None,
-            }),
-            ..run.report(&Values::new(), None)
-        }])
-    },
+    reports: |_, run| Ok(run.reports.clone()),
 };
 
 /// The builds of one request.
 const PER_PAGE: usize = 100;
 /// How deep folders and multibranch projects are followed.
 const DEEPEST: usize = 3;
+const NO_JOB: &str =
+    "the page is no job of Jenkins that JENKINS_API_TOKEN may read; see whether its address is right";
 /// The end of the class of a project whose jobs are branches.
 const MULTIBRANCH: &str = "MultiBranchProject";
 
@@ -63,53 +46,48 @@ fn encoded(text: &str) -> String {
 
 /// The builds of a job and of those below it.
 fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun>, HostError> {
-    let (mut runs, mut jobs) = (Vec::new(), vec![(project.base.clone(), None, 0)]);
-    while let Some((path, branch, depth)) = jobs.pop() {
-        for page in 0.. {
-            let range = format!("{{{},{}}}", page * PER_PAGE, (page + 1) * PER_PAGE);
-            let tree = encoded(&format!(
-                "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
-                 actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
-            ));
-            let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
-            let name = text(&answer, "/fullName")
-                .ok_or_else(|| HostError::Unusable("the page is no job of Jenkins".to_owned()))?;
-            let builds: Vec<_> = list(&answer, "/allBuilds").collect();
-            let is_finished = |build: &&&Value| build.get("building") != Some(&Value::Bool(true));
-            let finished = builds.iter().filter(is_finished);
-            let found = finished.filter_map(|build| run(&path, &name, branch.as_deref(), build));
-            let found: Vec<_> = found.collect();
-            // The newest build is the first.
-            let is_last = builds.len() < PER_PAGE || found.last().is_none_or(|run| run.started_at < since);
-            runs.extend(found.into_iter().filter(|run| run.started_at >= since));
-            if page == 0 && depth < DEEPEST {
-                // The jobs of a folder have names of their own.
-                let are_branches = text(&answer, "/_class").is_some_and(|class| class.ends_with(MULTIBRANCH));
-                let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
-                jobs.extend(names.map(|name| {
-                    let below = format!("{path}/job/{}", encoded(&name));
-                    (below, Some(name).filter(|_| are_branches), depth + 1)
-                }));
-            }
-            if is_last {
-                break;
-            }
+    let (mut runs, mut pages) = (Vec::new(), vec![(project.base.clone(), None, 0, 0)]);
+    while let Some((path, branch, depth, page)) = pages.pop() {
+        let range = format!("{{{},{}}}", page * PER_PAGE, (page + 1) * PER_PAGE);
+        let tree = encoded(&format!(
+            "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
+             actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
+        ));
+        let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
+        let name = text(&answer, "/fullName").ok_or_else(|| HostError::Unusable(NO_JOB.to_owned()))?;
+        let builds: Vec<_> = list(&answer, "/allBuilds").collect();
+        let run = |build: &&Value| run(&path, &name, branch.as_deref(), build);
+        let found = builds.iter().filter_map(run);
+        let before = runs.len();
+        runs.extend(found.filter(|run| run.started_at >= since));
+        if page == 0 && depth < DEEPEST {
+            // The jobs of a folder have names of their own.
+            let are_branches = text(&answer, "/_class").is_some_and(|class| class.ends_with(MULTIBRANCH));
+            let names = list(&answer, "/jobs").filter_map(|job| text(job, "/name"));
+            pages.extend(names.map(|name| {
+                let below = format!("{path}/job/{}", encoded(&name));
+                (below, Some(name).filter(|_| are_branches), depth + 1, 0)
+            }));
+        }
+        // The newest build is the first.
+        if builds.len() == PER_PAGE && runs.len() > before {
+            pages.push((path, branch, depth, page + 1));
         }
     }
     Ok(runs)
 }
 
+/// A build with its report. None while it is running.
 fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<PastRun> {
+    if build.get("building") == Some(&Value::Bool(true)) {
+        return None;
+    }
     let number = text(build, "/number")?;
+    let path = format!("{path}/{number}");
     let mut of_build = values(build, OF_BUILD);
     let revision = list(build, "/actions").find_map(|action| action.get("lastBuiltRevision"));
-    of_build.extend(
-        revision
-            .into_iter()
-            .flat_map(|revision| values(revision, OF_REVISION)),
-    );
-    if let Some(name) = of_build.get_mut("GIT_BRANCH") {
-        *name = name.trim_start_matches("refs/remotes/").to_owned();
+    if let Some(revision) = revision {
+        of_build.extend(values(revision, OF_REVISION));
     }
     if let Some(branch) = branch {
         let request = branch.strip_prefix("PR-").map(str::to_owned);
@@ -118,14 +96,22 @@ fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<Pas
         of_build.insert("BRANCH_NAME", name);
     }
     of_build.extend([("JOB_NAME", job.to_owned()), ("BUILD_NUMBER", number.clone())]);
-    of_build.insert("path", format!("{path}/{number}"));
-    let artifacts = list(build, "/artifacts");
-    Some(PastRun {
+    let mut run = PastRun {
         id: format!("{job}#{number}"),
         started_at: Timestamp::from_unix_ms(build.get("timestamp")?.as_i64()?),
         values: of_build,
-        parts: artifacts
-            .map(|artifact| values(artifact, &[("path", "/relativePath")]))
-            .collect(),
-    })
+        reports: Vec::new(),
+    };
+    let files = list(build, "/artifacts").map(|artifact| {
+        let file = PastFile::of(artifact, ["/relativePath", "", "", ""]);
+        let url = format!("{path}/artifact/{}", encoded(&file.name).replace("%2F", "/"));
+        PastFile { url, ..file }
+    });
+    run.reports.push(PastReport {
+        id: run.id.clone(),
+        files: files.collect(),
+        results: Some(format!("{path}/testReport/api/json")),
+        ..run.report(&Values::new())
+    });
+    Some(run)
 }

@@ -1,10 +1,11 @@
 //! Reads the reports of an old run.
 
 use assay_domain::{recording::ShardIndex, timestamp::Timestamp};
-use assay_ingest::{Arrival, Files, Flags, PreparedReport};
+use assay_ingest::{Arrival, Files, PreparedReport};
 use assay_reports::{Clocks, Options, PartialReport, ReadError, SourceFile};
 
 use super::PastReport;
+use crate::server::body::Fields;
 
 /// A report whose time is further than this from its job's comes from a build cache.
 const CACHED_AFTER_MS: i64 = 24 * 3_600_000;
@@ -15,9 +16,7 @@ pub struct JobReport {
     /// The files that could be read.
     pub files: Vec<SourceFile>,
     /// The values to send with them.
-    pub flags: Flags,
-    /// The checkout's folder in the reports.
-    pub root: Option<String>,
+    pub fields: Fields,
     /// What a server would store.
     pub prepared: PreparedReport,
     /// Why other files could not be read.
@@ -33,9 +32,13 @@ pub fn read(
     mut files: Vec<SourceFile>,
     now: Timestamp,
 ) -> anyhow::Result<Option<JobReport>> {
-    let root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let mut ci = past.ci.clone();
+    ci.workspace_root = past.roots.iter().find(|root| names_root(&files, root)).cloned();
     let options = Options {
-        root: root.as_deref(),
+        root: ci.workspace_root.as_deref(),
         clocks: Clocks {
             utc_offset_minutes: None,
             now: Some(now),
@@ -48,17 +51,14 @@ pub fn read(
         return Ok(None);
     }
     // The start of the job counts where the report has none, or one of another day.
-    let is_of_job = |start: Timestamp, job: Timestamp| start.since_ms(job).abs() <= CACHED_AFTER_MS;
-    let started_at = match (report.started_at, past.started_at) {
-        (Some(start), Some(job)) if is_of_job(start, job) => None,
-        (Some(_), None) => None,
-        (None, None) => past.modified_at,
-        (Some(_) | None, job) => job,
+    let is_of_job = |start: &Timestamp| {
+        let job = past.started_at.filter(|_| ci.provider.is_some());
+        job.is_none_or(|job| start.since_ms(job).abs() <= CACHED_AFTER_MS)
     };
-    let mut flags = Flags {
-        started_at,
-        ..past.flags.clone()
-    };
+    let mut flags = past.flags.clone();
+    if report.started_at.filter(is_of_job).is_none() {
+        flags.started_at = past.started_at;
+    }
     if let (Some(suite), Some(shard)) = (&mut flags.context.suite, report.shard) {
         *suite = without_shard(suite, shard);
     }
@@ -66,14 +66,13 @@ pub fn read(
         files: Files::of(&files),
         report,
         flags: &flags,
-        ci: &past.ci,
+        ci: &ci,
         job_started_at: None,
     };
     let prepared = assay_ingest::prepare(arrival, now)?;
     Ok(Some(JobReport {
         files,
-        flags,
-        root,
+        fields: Fields::of(&flags, &ci),
         prepared,
         unread,
     }))
@@ -82,26 +81,23 @@ pub fn read(
 /// The name of a job without its shard, because the shards of a suite are one run: `e2e` of `e2e-2` and `e2e (2, 3)`.
 fn without_shard(job: &str, shard: ShardIndex) -> String {
     let ShardIndex { index, total } = shard;
-    let place = [
-        Some(index.to_string()),
-        total.map(|total| format!("{index}/{total}")),
-    ];
-    let is_place = |word: &str| place.iter().flatten().any(|place| place == word);
+    let is_total = |word: &str| total.is_some_and(|total| word == total.to_string());
+    let is_index = |word: &str| word == index.to_string();
+    let is_place = |word: &str| {
+        let pair = word.split_once('/');
+        is_index(word) || pair.is_some_and(|(index, total)| is_index(index) && is_total(total))
+    };
     if let Some((name, legs)) = job.strip_suffix(')').and_then(|job| job.split_once(" (")) {
-        let is_total = |leg: &str| total.is_some_and(|total| total.to_string() == leg);
-        let rest: Vec<&str> = legs
-            .split(", ")
-            .filter(|leg| !is_place(leg) && !is_total(leg))
-            .collect();
-        return match rest.is_empty() {
-            true => name.to_owned(),
-            false => format!("{name} ({})", rest.join(", ")),
+        let legs = legs.split(", ").filter(|leg| !is_place(leg) && !is_total(leg));
+        return match legs.collect::<Vec<_>>().join(", ") {
+            rest if rest.is_empty() => name.to_owned(),
+            rest => format!("{name} ({rest})"),
         };
     }
-    let named = job
-        .rsplit_once(['-', '_', ' '])
-        .filter(|(_, number)| is_place(number));
-    named.map_or(job, |(name, _)| name).to_owned()
+    match job.rsplit_once(['-', '_', ' ']) {
+        Some((name, number)) if is_place(number) => name.to_owned(),
+        Some(_) | None => job.to_owned(),
+    }
 }
 
 /// Whether a file names a path below a folder. JSON writes a backslash twice.

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::Flags;
 use assay_ingest::ci::{self, CiContext};
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Cases, HostError, Project};
+use super::{HostError, Project};
 
 /// A CI service.
 pub struct Service {
-    /// Its name.
+    /// Its name, of which its flag has the small letters.
     pub name: &'static str,
     /// The form of a project's name.
     pub form: &'static str,
@@ -24,9 +23,15 @@ pub struct Service {
     pub header: (&'static str, &'static str),
     /// What the token must be allowed.
     pub scope: &'static str,
-    /// The path of a project, and where its answer has the default branch.
-    pub(super) base: fn(&str) -> String,
+    /// The path of a project.
+    pub base: fn(&str) -> String,
+    /// Where its answer has the default branch.
     pub(super) default_branch: &'static str,
+    /// Folders that checkouts may have, with the project's name as `{name}` and the last part of it as `{folder}`.
+    pub(super) roots: &'static [&'static str],
+    /// The places of the list of suites and of the results in a suite, where the service keeps results of jobs. Without
+    /// suites, the second one is empty.
+    pub(super) results: (&'static str, &'static str),
     pub(super) runs: fn(&Project, since: Timestamp, now: Timestamp) -> Result<Vec<PastRun>, HostError>,
     pub(super) reports: fn(&Project, &PastRun) -> Result<Vec<PastReport>, HostError>,
 }
@@ -46,8 +51,8 @@ pub struct PastRun {
     pub started_at: Timestamp,
     /// What is known of it.
     pub values: Values,
-    /// Its jobs or artifacts, if the service lists them with the run.
-    pub parts: Vec<Values>,
+    /// What its jobs may have reported, as far as the service lists it with the run.
+    pub reports: Vec<PastReport>,
 }
 
 /// What one job, or one artifact of it, may have reported.
@@ -59,37 +64,30 @@ pub struct PastReport {
     pub ci: CiContext,
     /// What no variable tells.
     pub flags: Flags,
-    /// The start of the job.
+    /// The start of the job. Outside of a CI service, the time for a report without one.
     pub started_at: Option<Timestamp>,
-    /// The time for a report without one, if no start of a job is known.
-    pub modified_at: Option<Timestamp>,
     /// Folders that the checkout may have had.
     pub roots: Vec<String>,
     /// Its files.
     pub files: Vec<PastFile>,
-    /// The results that the service itself keeps, for jobs whose files contain no report.
-    pub cases: Option<Cases>,
+    /// The path of the results that the service itself keeps, for jobs whose files contain no report.
+    pub results: Option<String>,
 }
 
-/// A file that a job left, by the names that the services have for its facts.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// A file that a job left.
+#[derive(Debug, Clone, Default)]
 pub struct PastFile {
     /// Its path, or the artifact's name.
-    #[serde(alias = "path")]
     pub name: String,
     /// Where it is.
-    #[serde(default, rename = "archive_download_url", alias = "download_url")]
     pub url: String,
     /// Its size in bytes, if known.
-    #[serde(rename = "size_in_bytes", alias = "file_size")]
     pub bytes: Option<u64>,
     /// When the service deletes it, if known.
     pub expires_at: Option<Timestamp>,
     /// Whether the service has deleted it.
-    #[serde(default, rename = "expired")]
     pub is_expired: bool,
     /// Whether it is an archive of files.
-    #[serde(skip)]
     pub is_archive: bool,
 }
 
@@ -113,9 +111,17 @@ impl Project {
     /// What the jobs of a run may have reported, in the order of their attempts.
     pub fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
         let mut reports = (self.service.reports)(self, run)?;
-        reports.retain(|report| !report.files.is_empty() || report.cases.is_some());
-        for file in reports.iter_mut().flat_map(|report| &mut report.files) {
-            file.is_archive |= file.name.to_lowercase().ends_with(".zip");
+        reports.retain(|report| !report.files.is_empty() || report.results.is_some());
+        // The runs of a repository that was renamed have its new name.
+        let renamed = run.value("GITHUB_REPOSITORY");
+        let name = renamed.as_ref().unwrap_or(&self.name);
+        let folder = name.rsplit('/').next().unwrap_or_default();
+        let root = |root: &&str| root.replace("{name}", name).replace("{folder}", folder);
+        for report in &mut reports {
+            report.roots = self.service.roots.iter().map(root).collect();
+            for file in &mut report.files {
+                file.is_archive |= file.name.to_lowercase().ends_with(".zip");
+            }
         }
         reports.sort_by_cached_key(|report| (report.started_at, report.id.len(), report.id.clone()));
         Ok(reports)
@@ -141,14 +147,14 @@ impl Project {
 }
 
 impl PastRun {
-    /// A run without parts, from an answer with its values at these places.
+    /// A run without reports, from an answer with its values at these places.
     pub(super) fn of(answer: &Value, places: &Places) -> Option<Self> {
         let mut values = values(answer, places);
         Some(Self {
             id: values.remove("id")?,
             started_at: values.remove("start")?.parse().ok()?,
             values,
-            parts: Vec::new(),
+            reports: Vec::new(),
         })
     }
 
@@ -156,16 +162,28 @@ impl PastRun {
         self.values.get(name).cloned()
     }
 
-    /// The report of a job with these values. `event` is the file that describes an event of GitHub.
-    pub(super) fn report(&self, job: &Values, event: Option<&Value>) -> PastReport {
+    /// The report of a job with these values. The name of the file with GitHub's event is that of a value, too.
+    pub(super) fn report(&self, job: &Values) -> PastReport {
         let value = |name: &str| job.get(name).cloned().or_else(|| self.value(name));
-        let event = event.map(|event| event.to_string().into_bytes());
         let start = job.get("start").and_then(|start| start.parse().ok());
         PastReport {
             id: format!("{}/{}", self.id, job.get("id").map_or("", String::as_str)),
-            ci: ci::detect(&value, &|_| event.clone()),
+            ci: ci::detect(&value, &|file| value(file).map(String::into_bytes)),
             started_at: Some(start.unwrap_or(self.started_at)),
             ..PastReport::default()
+        }
+    }
+}
+
+impl PastFile {
+    /// A file by the places of its name, address, size and end. A service without one of them has an empty place.
+    pub(super) fn of(answer: &Value, [name, url, bytes, expires_at]: [&str; 4]) -> Self {
+        Self {
+            name: text(answer, name).unwrap_or_default(),
+            url: text(answer, url).unwrap_or_default(),
+            bytes: text(answer, bytes).and_then(|bytes| bytes.parse().ok()),
+            expires_at: text(answer, expires_at).and_then(|at| at.parse().ok()),
+            ..Self::default()
         }
     }
 }

@@ -7,7 +7,7 @@ use rustls::CertificateError;
 use serde_json::Value;
 use ureq::{
     Agent, AsSendBody,
-    http::{HeaderName, Method, Request, Response, StatusCode, header},
+    http::{Method, Request, Response, StatusCode, header},
     tls::RootCerts,
 };
 
@@ -124,6 +124,9 @@ pub struct Answer {
     pub status: StatusCode,
     /// The wait that the server asks for.
     pub retry_after: Option<Duration>,
+    /// The end of a limit of the rate of which no request is left, as the server writes it: in seconds from now, or since
+    /// 1970.
+    pub limit_ends: Option<u64>,
     /// The target of a redirection.
     pub location: Option<String>,
     /// The body, if it is JSON.
@@ -138,13 +141,17 @@ impl Answer {
         answer: Result<Response<ureq::Body>, ureq::Error>,
     ) -> Result<Self, NoAnswer> {
         let mut answer = answer.map_err(|error| NoAnswer::new(address, &error))?;
-        let header = |name: HeaderName| answer.headers().get(name)?.to_str().ok();
-        let retry_after = header(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+        let header = |name: &str| answer.headers().get(name)?.to_str().ok();
+        let number = |name: &str| header(name)?.trim().parse::<u64>().ok();
+        // GitHub begins the names with `x-`.
+        let of_limit = |name: &str| {
+            number(&format!("x-ratelimit-{name}")).or_else(|| number(&format!("ratelimit-{name}")))
+        };
+        let is_used_up = !answer.status().is_success() && of_limit("remaining") == Some(0);
         // GitHub forbids a request before its limit of an hour begins again.
-        let is_used_up = header(HeaderName::from_static("x-ratelimit-remaining")) == Some("0");
-        let is_refused = !answer.status().is_success();
-        let retry_after = retry_after.or((is_refused && is_used_up).then_some(3_600));
-        let location = header(header::LOCATION).map(shown_name);
+        let retry_after = number("retry-after").or(is_used_up.then_some(3_600));
+        let limit_ends = of_limit("reset").filter(|_| is_used_up);
+        let location = header("location").map(shown_name);
         let bytes = answer
             .body_mut()
             .with_config()
@@ -154,6 +161,7 @@ impl Answer {
         Ok(Self {
             status: answer.status(),
             retry_after: retry_after.map(Duration::from_secs),
+            limit_ends,
             location,
             json: serde_json::from_slice(&bytes).ok(),
             bytes,
@@ -163,6 +171,16 @@ impl Answer {
     /// A text field of the JSON, without characters that control a terminal.
     pub fn text(&self, name: &str) -> Option<String> {
         self.json.as_ref()?.get(name)?.as_str().map(shown_name)
+    }
+
+    /// Whether a code host or a CI service refuses the request for its limit of the rate. GitHub answers 403 with
+    /// `Retry-After` or this text if a secondary limit is exceeded.
+    pub fn is_of_limit(&self) -> bool {
+        let text = || String::from_utf8_lossy(&self.bytes).to_ascii_lowercase();
+        match self.status.as_u16() {
+            403 => self.retry_after.is_some() || text().contains("rate limit"),
+            status => status == 429,
+        }
     }
 
     /// Whether the body is empty.

@@ -65,15 +65,13 @@ impl Counts {
             (self.expired, "deleted by the CI service"),
             (self.unreadable, "not readable"),
         ];
+        let have = match self.runs_with_reports {
+            1 => "1 has".to_owned(),
+            number => format!("{number} have"),
+        };
         format!(
-            "Of {}, {} {} reports{}{}.",
+            "Of {}, {have} reports{}{}.",
             output::count(self.runs, "run"),
-            self.runs_with_reports,
-            if self.runs_with_reports == 1 {
-                "has"
-            } else {
-                "have"
-            },
             listed("reports", &reports),
             listed("files", &files),
         )

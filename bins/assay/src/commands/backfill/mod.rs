@@ -10,18 +10,18 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, ensure};
 use assay_cli_local::{
     analysis::{self, Collector},
-    history::{csv::HistoryWriter, words::FirstVerdicts},
+    history::{csv::HistoryWriter, words},
     offline,
     sources::values,
 };
-use assay_cli_remote::history::{self, PastReport, PastRun};
+use assay_cli_remote::history::{self, PastReport};
 use assay_cli_terminal::{
     output,
     progress::{self, Unit},
 };
-use assay_domain::timestamp::{DAY_MS, Timestamp};
+use assay_domain::timestamp::Timestamp;
 use clap::{ArgGroup, Args};
-use serde::Serialize;
+use serde_json::json;
 
 use self::{
     counts::Counts,
@@ -79,11 +79,10 @@ pub(crate) struct BackfillArgs {
 
 /// Runs `assay backfill`.
 pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCode> {
-    let source = Source::of(global, &args.source, &args.server.connection)?;
-    let sender = match args.plan || args.analyze.is_some() || args.csv.is_some() {
-        true => None,
-        false => Some(Sender::of(global, &args.server, &source.name)?),
-    };
+    let source = Source::of(global, &args.source, &args.server.ingest.connection)?;
+    let is_local = args.plan || args.analyze.is_some() || args.csv.is_some();
+    let sender = (!is_local).then(|| Sender::of(global, &args.server, &source.name));
+    let sender = sender.transpose()?;
     let now = clock::now();
     let runs = source.runs(now.plus_days(-i64::from(args.days)), now)?;
     ensure!(
@@ -92,91 +91,57 @@ pub(crate) fn run(global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCo
         args.days
     );
     if args.plan {
-        plan::run(global, &source, &runs, now)?;
-        return Ok(ExitCode::SUCCESS);
+        return plan::run(global, &source, &runs, now);
     }
     let stable_branch = match &args.stable_branch {
         Some(name) => name.clone(),
         None => source.stable_branch()?.unwrap_or_else(|| "main".to_owned()),
     };
-    let csv = args
-        .csv
-        .as_ref()
-        .map(|path| HistoryWriter::create(path).with_context(|| format!("--csv {}", path.display())));
+    let csv = args.csv.as_deref().map(HistoryWriter::create).transpose();
     let mut backfill = Backfill {
-        global,
         source: &source,
         now,
         collector: Collector::new(&stable_branch),
         sender,
-        csv: csv.transpose()?,
+        csv: csv.context("--csv")?,
         counts: Counts::default(),
-        starts: None,
+        first_start: None,
     };
     let length = u64::try_from(runs.len())?;
     let bar = progress::bar(global.json, "reading", length, Unit::Items("runs"));
     for run in &runs {
-        backfill.run(run)?;
+        let mut has_report = false;
+        for report in source.reports(run)? {
+            has_report |= backfill.report(&report)?;
+        }
+        backfill.counts.runs += 1;
+        backfill.counts.runs_with_reports += u64::from(has_report);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let summary = backfill.finish(args.analyze.as_ref())?;
-    output::print(global.json, &summary, || summary.in_words(args))?;
-    Ok(match summary.counts.refused {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    })
+    backfill.finish(global, args)
 }
 
 /// A history that is being read.
 struct Backfill<'a> {
-    global: &'a Global,
-    source: &'a Source,
+    source: &'a Source<'a>,
     now: Timestamp,
     collector: Collector,
-    sender: Option<Sender>,
+    sender: Option<Sender<'a>>,
     csv: Option<HistoryWriter>,
     counts: Counts,
-    /// The first and the last start of a run with reports.
-    starts: Option<(Timestamp, Timestamp)>,
-}
-
-/// What was read, and what it says.
-#[derive(Serialize)]
-struct Summary {
-    source: String,
-    project: Option<String>,
-    requests: u64,
-    words: Option<String>,
-    verdicts: Option<FirstVerdicts>,
-    counts: Counts,
+    /// The start of the first run with reports.
+    first_start: Option<Timestamp>,
 }
 
 impl Backfill<'_> {
-    fn run(&mut self, run: &PastRun) -> anyhow::Result<()> {
-        self.counts.runs += 1;
-        let mut has_report = false;
-        for report in self.source.reports(run)? {
-            has_report |= self.report(&report)?;
-        }
-        self.counts.runs_with_reports += u64::from(has_report);
-        Ok(())
-    }
-
     /// Reads and sends the report of a job. Returns whether it has one.
     fn report(&mut self, past: &PastReport) -> anyhow::Result<bool> {
-        if self
-            .sender
-            .as_ref()
-            .is_some_and(|sender| sender.state.has(&past.id))
-        {
+        if self.sender.as_ref().is_some_and(|sender| sender.has(&past.id)) {
             self.counts.known += 1;
             return Ok(true);
         }
         let files = self.source.files(past, &mut self.counts)?;
-        if files.is_empty() {
-            return Ok(false);
-        }
         let mut report = match history::read(past, files, self.now) {
             Ok(Some(report)) => report,
             Ok(None) => return Ok(false),
@@ -189,9 +154,7 @@ impl Backfill<'_> {
             self.counts.unreadable(&format!("{}: {error}", past.id));
         }
         let recording = &report.prepared.recording;
-        let start = recording.started_at;
-        let (first, last) = self.starts.unwrap_or((start, start));
-        self.starts = Some((first.min(start), last.max(start)));
+        self.first_start = self.first_start.into_iter().chain([recording.started_at]).min();
         self.counts.tests += u64::try_from(recording.tests.len())?;
         if let Some(csv) = &mut self.csv {
             csv.add(recording).context("--csv")?;
@@ -204,9 +167,9 @@ impl Backfill<'_> {
         Ok(true)
     }
 
-    /// Judges everything that was read.
-    fn finish(mut self, page: Option<&PathBuf>) -> anyhow::Result<Summary> {
-        let project = self.sender.take().map(Sender::judge).transpose()?;
+    /// Judges everything that was read, and prints what it says. Fails if a report was refused.
+    fn finish(mut self, global: &Global, args: &BackfillArgs) -> anyhow::Result<ExitCode> {
+        let project = self.sender.map(Sender::judge).transpose()?;
         let has_read = self.collector.runs() > 0;
         ensure!(
             has_read || self.counts.known > 0,
@@ -214,64 +177,56 @@ impl Backfill<'_> {
             output::count(self.counts.runs, "run"),
             self.counts.in_words()
         );
-        if let Some(csv) = self.csv.take() {
+        if let Some(csv) = self.csv {
             csv.finish().context("--csv")?;
         }
-        let mut verdicts = None;
+        let mut first_verdicts = None;
         if has_read {
-            let progress = self.global.progress();
-            offline::assume_stable(progress, &mut self.collector, "");
-            offline::note_branches(progress, &self.collector);
+            offline::assume_stable(global.progress(), &mut self.collector, "");
+            offline::note_branches(global.progress(), &self.collector);
             let analysis = self.collector.judge(None)?;
-            if let Some(page) = page {
-                std::fs::write(page, analysis::page(&analysis))
-                    .with_context(|| format!("--analyze {}", page.display()))?;
+            if let Some(page) = &args.analyze {
+                let written = std::fs::write(page, analysis::page(&analysis));
+                written.with_context(|| format!("--analyze {}", page.display()))?;
             }
-            let length = self.starts.map_or(0, |(first, last)| last.since_ms(first));
-            verdicts = Some(FirstVerdicts::of(&analysis, length / DAY_MS + 1));
+            first_verdicts = Some(words::first_verdicts(&analysis, self.first_start));
         }
-        Ok(Summary {
-            source: self.source.name.clone(),
-            project,
-            requests: self.source.requests(),
-            words: verdicts.as_ref().map(FirstVerdicts::in_words),
-            verdicts,
-            counts: self.counts,
+        let (verdicts, words) = first_verdicts.unzip();
+        let summary = json!({
+            "source": self.source.name, "project": project, "requests": self.source.requests(),
+            "words": words, "verdicts": verdicts, "counts": self.counts,
+        });
+        output::print(global.json, &summary, || {
+            in_words(words, project, &self.counts, args)
+        })?;
+        Ok(match self.counts.refused {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
         })
     }
 }
 
-impl Summary {
-    fn in_words(&self, args: &BackfillArgs) -> String {
-        let mut lines = Vec::new();
-        if let Some(words) = &self.words {
-            lines.extend([words.trim_end().to_owned(), String::new()]);
-        }
-        lines.push(self.counts.in_words());
-        if self.counts.known > 0 {
-            lines.push(
-                "These figures are of the newly read runs. The pages of the server have all.".to_owned(),
-            );
-        }
-        if let Some(page) = &args.analyze {
-            let page = assay_reports::shown_path(page);
-            lines.push(format!("Open {page}: each test with its evidence."));
-        }
-        if let Some(file) = &args.csv {
-            lines.push(format!("The history is in {}.", assay_reports::shown_path(file)));
-        }
-        lines.push(match &self.project {
-            None => {
-                "Next: keep it up to date. `assay-admin setup` makes a project and its keys and prints the\n\
-                     lines of a CI job; the same command without --analyze and --csv then sends this history."
-                    .to_owned()
-            }
-            Some(project) => format!(
-                "It is in the project {}. Runs older than its plan's retention are stored and not shown.\n\
-                 Next: let each job send its report, with `assay run --report FILE -- COMMAND`.",
-                assay_reports::shown_name(project)
-            ),
-        });
-        lines.join("\n")
-    }
+fn in_words(words: Option<String>, project: Option<String>, counts: &Counts, args: &BackfillArgs) -> String {
+    let file = |path: &Option<PathBuf>| path.as_deref().map(assay_reports::shown_path);
+    let newly = "These figures are of the newly read runs. The pages of the server have all.";
+    let next = match project {
+        None => "Next: keep it up to date. `assay-admin setup` makes a project and its keys and prints the\n\
+             lines of a CI job; the same command without --analyze and --csv then sends this history."
+            .to_owned(),
+        Some(project) => format!(
+            "It is in the project {}. Runs older than its plan's retention are stored and not shown.\n\
+             Next: let each job send its report, with `assay run --report FILE -- COMMAND`.",
+            assay_reports::shown_name(&project)
+        ),
+    };
+    let lines = [
+        words.map(|words| format!("{}\n", words.trim_end())),
+        Some(counts.in_words()),
+        (counts.known > 0).then(|| newly.to_owned()),
+        file(&args.analyze).map(|page| format!("Open {page}: each test with its evidence.")),
+        file(&args.csv).map(|file| format!("The history is in {file}.")),
+        Some(next),
+    ];
+    let lines: Vec<_> = lines.into_iter().flatten().collect();
+    lines.join("\n")
 }

@@ -1,90 +1,72 @@
 //! `assay backfill --plan`: what would be read.
 
+use std::process::ExitCode;
+
 use assay_cli_remote::history::PastRun;
-use assay_cli_terminal::{output, progress, when};
+use assay_cli_terminal::{
+    output::{self, count},
+    progress::{self, Unit},
+    when,
+};
 use assay_domain::timestamp::Timestamp;
-use serde::Serialize;
+use serde_json::json;
 
 use super::source::Source;
 use crate::global::Global;
 
-/// What would be read.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Plan {
-    source: String,
-    runs: u64,
-    runs_without: u64,
-    files: u64,
-    expired: u64,
-    jobs_with_results: u64,
-    bytes: u64,
-    first_run: Option<Timestamp>,
-    last_run: Option<Timestamp>,
-    first_expiry: Option<Timestamp>,
-    requests: u64,
-}
-
-/// Lists the artifacts of runs, and shows what they are.
-pub(super) fn run(global: &Global, source: &Source, runs: &[PastRun], now: Timestamp) -> anyhow::Result<()> {
-    let mut plan = Plan {
-        source: source.name.clone(),
-        runs: u64::try_from(runs.len())?,
-        first_run: runs.iter().map(|run| run.started_at).min(),
-        last_run: runs.iter().map(|run| run.started_at).max(),
-        ..Plan::default()
-    };
-    let unit = progress::Unit::Items("runs");
-    let bar = progress::bar(global.json, "listing", plan.runs, unit);
+/// Lists the artifacts of runs, of which there is one at least, and shows what they are.
+pub(super) fn run(
+    global: &Global,
+    source: &Source<'_>,
+    runs: &[PastRun],
+    now: Timestamp,
+) -> anyhow::Result<ExitCode> {
+    let (mut without, mut files, mut expired, mut with_results, mut bytes) =
+        (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
+    let mut first_expiry = None;
+    let length = u64::try_from(runs.len())?;
+    let bar = progress::bar(global.json, "listing", length, Unit::Items("runs"));
     for run in runs {
-        let mut has_files = false;
+        let before = files + with_results;
         for report in source.reports(run)? {
             for file in source.wanted(&report) {
                 if file.is_expired || file.expires_at.is_some_and(|at| at < now) {
-                    plan.expired += 1;
+                    expired += 1;
                     continue;
                 }
-                has_files = true;
-                plan.files += 1;
-                plan.bytes += file.bytes.unwrap_or(0);
-                plan.first_expiry = plan.first_expiry.into_iter().chain(file.expires_at).min();
+                files += 1;
+                bytes += file.bytes.unwrap_or(0);
+                first_expiry = first_expiry.into_iter().chain(file.expires_at).min();
             }
-            has_files |= report.cases.is_some();
-            plan.jobs_with_results += u64::from(report.cases.is_some());
+            with_results += u64::from(report.results.is_some());
         }
-        plan.runs_without += u64::from(!has_files);
+        without += u64::from(files + with_results == before);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    plan.requests = source.requests();
-    output::print(global.json, &plan, || plan.in_words())
-}
-
-impl Plan {
-    fn in_words(&self) -> String {
-        let day = |at: Option<Timestamp>| at.map(when::day).unwrap_or_default();
-        let (first, last) = (day(self.first_run), day(self.last_run));
-        let runs = output::count(self.runs, "run");
-        let mut lines = vec![
-            format!("{runs} of {}, from {first} to {last}", self.source),
-            format!("  {} without anything to read", self.runs_without),
-        ];
-        let size = output::bytes(i64::try_from(self.bytes).unwrap_or(i64::MAX));
-        let mut add = |number: u64, noun: &str, rest: &str| {
-            let line = format!("  {} {rest}", output::count(number, noun));
-            lines.extend(Some(line).filter(|_| number > 0));
-        };
-        let to_read = format!("to read, {size} as far as sizes are known");
-        add(self.files, "file", &to_read);
-        add(
-            self.jobs_with_results,
-            "job",
-            "whose results the CI service may have",
-        );
-        add(self.expired, "file", "that the CI service has deleted");
-        let expiry = self.first_expiry;
-        lines.extend(expiry.map(|at| format!("  the next file is deleted at {at}")));
-        lines.push("Nothing was stored. Only the content shows which files are reports.".to_owned());
-        lines.join("\n")
-    }
+    let starts = || runs.iter().map(|run| run.started_at);
+    let (first, last) = (starts().min(), starts().max());
+    let plan = json!({
+        "source": source.name, "runs": length, "runsWithout": without, "files": files, "expired": expired,
+        "jobsWithResults": with_results, "bytes": bytes, "firstRun": first, "lastRun": last,
+        "firstExpiry": first_expiry, "requests": source.requests(),
+    });
+    output::print(global.json, &plan, || {
+        let [first, last] = [first, last].map(|at| at.map(when::day).unwrap_or_default());
+        let expiry = first_expiry.map(|at| format!("  the next file is deleted at {at}\n"));
+        format!(
+            "{} of {}, from {first} to {last}\n  {without} without anything to read\n  \
+             {} to read, {} as far as sizes are known\n  {} whose results the CI service may have\n  \
+             {} that the CI service has deleted\n{}\
+             Nothing was stored. Only the content shows which files are reports.",
+            count(length, "run"),
+            source.name,
+            count(files, "file"),
+            output::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)),
+            count(with_results, "job"),
+            count(expired, "file"),
+            expiry.unwrap_or_default(),
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{Read as _, Write as _},
-    path::{Path, PathBuf},
-    time::Duration,
+    path::Path,
 };
 
 use anyhow::{Context as _, ensure};
@@ -25,37 +24,32 @@ use clap::Args;
 use serde_json::Value;
 
 use super::counts::Counts;
-use crate::{global::Global, server_flags::ConnectionFlags, upload_flags};
+use crate::{global::Global, upload_flags::IngestFlags};
 
-/// Heading of the help.
-const SERVER: &str = "The server";
-/// Where it is kept what was sent.
-const STATE: (&str, &str) = (".assay/backfill", "sent");
+/// The folder with the list of what was sent.
+const STATE: &str = ".assay/backfill";
 
 /// The flags of the server.
 #[derive(Debug, Args)]
 pub(super) struct ServerTarget {
-    /// The address of the server's ingest listener; without it ASSAY_URL
-    #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
-    url: Option<String>,
-    /// The file with a key for old runs; without it the variable ASSAY_INGEST_KEY
-    #[arg(long, value_name = "FILE", help_heading = SERVER)]
-    key_file: Option<PathBuf>,
-    /// The project that the key must belong to: its id or name
-    #[arg(long, help_heading = SERVER)]
-    project: Option<String>,
     #[command(flatten)]
-    pub(super) connection: ConnectionFlags,
+    pub(super) ingest: IngestFlags,
+    /// The project that the key must belong to: its id or name
+    #[arg(long, help_heading = "The server")]
+    project: Option<String>,
 }
 
-/// Sends the reports of a history to one project.
-pub(super) struct Sender {
+/// Sends the reports of a history to one project. A file has a line for each report that is stored, so that a backfill that
+/// was interrupted goes on where it stopped.
+pub(super) struct Sender<'a> {
     progress: &'static dyn Progress,
+    flags: &'a ServerTarget,
     server: Server,
     project: String,
-    named_project: Option<String>,
-    retry_for: Duration,
-    pub(super) state: State,
+    state: File,
+    /// The beginning of the lines of this history in this project.
+    prefix: String,
+    stored: BTreeSet<String>,
     /// The report that was stored last. The state lacks it until the project is judged, so that a repetition after a kill
     /// judges.
     last: Option<Sent>,
@@ -67,12 +61,10 @@ struct Sent {
     files: Vec<SourceFile>,
 }
 
-impl Sender {
+impl<'a> Sender<'a> {
     /// Asks the server whether the key may send old runs, and reads what was sent already.
-    pub(super) fn of(global: &Global, flags: &ServerTarget, source: &str) -> anyhow::Result<Self> {
-        let server =
-            upload_flags::server_of(flags.url.as_deref(), flags.key_file.as_deref(), &flags.connection);
-        let server = server.map_err(|error| match error.downcast::<MissingSetting>() {
+    pub(super) fn of(global: &Global, flags: &'a ServerTarget, source: &str) -> anyhow::Result<Self> {
+        let server = flags.ingest.server().map_err(|error| match error.downcast::<MissingSetting>() {
             Ok(missing) => anyhow::Error::new(Misuse(format!(
                 "{missing}. Set both, with a key of `assay-admin key create-ingest --project P --backfill`; or judge here \
                  with --analyze PAGE.html"
@@ -85,19 +77,40 @@ impl Sender {
             "the key may not send runs of more than 7 days ago; `assay-admin key create-ingest --project P --backfill \
              --days 7` makes one that may"
         );
-        let text = |pointer: &str| key.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let (id, project) = text("/project/id")
-            .zip(text("/project/name"))
-            .context("the server names no project")?;
+        let of_key = |place: &str| key.pointer(place).and_then(Value::as_str);
+        let named = of_key("/project/id").zip(of_key("/project/name"));
+        let (id, project) = named.context("the server names no project")?;
+        fs::create_dir_all(STATE).context(STATE)?;
+        let mut options = File::options();
+        let state = options.read(true).append(true).create(true);
+        let mut state = state.open(Path::new(STATE).join("sent")).context(STATE)?;
+        let mut text = String::new();
+        state.read_to_string(&mut text).context(STATE)?;
+        let prefix = format!("{source} in {id}: ");
+        // A full disk may have cut the last line.
+        let lines = text.split_inclusive('\n');
+        let ids = lines.filter_map(|line| line.strip_suffix('\n')?.strip_prefix(&prefix));
         Ok(Self {
             progress: global.progress(),
-            state: State::open(format!("{source} in {id}: ")).context("the state of this backfill")?,
+            flags,
             server,
-            project,
-            named_project: flags.project.clone(),
-            retry_for: flags.connection.retry_for,
+            project: project.to_owned(),
+            state,
+            stored: ids.map(str::to_owned).collect(),
+            prefix,
             last: None,
         })
+    }
+
+    /// Whether a report is stored already.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.stored.contains(id)
+    }
+
+    fn remember(&mut self, id: String) -> anyhow::Result<()> {
+        let written = self.state.write_all(format!("{}{id}\n", self.prefix).as_bytes());
+        self.stored.insert(id);
+        written.context("the state cannot be written")
     }
 
     /// Sends the report of a job. A later one judges.
@@ -108,9 +121,8 @@ impl Sender {
         counts: &mut Counts,
     ) -> anyhow::Result<()> {
         // The machines of CI services are at UTC, so there is no offset.
-        let mut fields = Fields::of(&report.flags, &past.ci);
-        fields.add(UploadField::Root, report.root.as_ref());
-        fields.add(UploadField::Project, self.named_project.as_ref());
+        let mut fields = report.fields.clone();
+        fields.add(UploadField::Project, self.flags.project.as_ref());
         let (id, files) = (past.id.clone(), std::mem::take(&mut report.files));
         let sent = Sent { id, fields, files };
         match self.upload(&sent, "later")? {
@@ -119,13 +131,13 @@ impl Sender {
                 counts.unchanged += u64::from(is_known);
                 counts.stored += u64::from(!is_known);
                 if let Some(before) = self.last.replace(sent) {
-                    self.state.add(&before.id)?;
+                    self.remember(before.id)?;
                 }
             }
             // The job itself sent it, more than a day ago.
             Err(error) if error.code() == "run_closed" => {
                 counts.unchanged += 1;
-                self.state.add(&past.id)?;
+                self.remember(past.id.clone())?;
             }
             Err(error) if error.is_the_reports_fault() && error.code() != "invalid_parameter" => {
                 counts.refused += 1;
@@ -141,7 +153,7 @@ impl Sender {
         if let Some(last) = self.last.take() {
             self.upload(&last, "silent")?
                 .map_err(|error| self.interrupted(error))?;
-            self.state.add(&last.id)?;
+            self.remember(last.id)?;
         }
         Ok(self.project)
     }
@@ -150,53 +162,14 @@ impl Sender {
         let mut fields = sent.fields.clone();
         fields.add(UploadField::Judgement, Some(judgement));
         let body = Body::new(&fields.0, &sent.files, None)?;
-        let mut backoff = Backoff::new(self.retry_for);
+        let mut backoff = Backoff::new(self.flags.ingest.connection.retry_for);
         Ok(send_body(self.progress, &self.server, &body, &mut backoff).map_err(|not_sent| not_sent.error))
     }
 
     fn interrupted(&self, error: UploadError) -> anyhow::Error {
-        let stored = self.state.stored.len();
+        let stored = self.stored.len();
         anyhow::Error::new(error).context(format!(
             "stopped after {stored} reports; the same command goes on from there, and stores nothing twice"
         ))
-    }
-}
-
-/// The reports that projects have, so that a backfill that was interrupted goes on where it stopped. The file has a line
-/// for each report, with its history and its project.
-pub(super) struct State {
-    /// The beginning of the lines of this history in this project.
-    prefix: String,
-    file: File,
-    stored: BTreeSet<String>,
-}
-
-impl State {
-    /// Reads a state. Without a file, nothing is stored.
-    fn open(prefix: String) -> anyhow::Result<Self> {
-        let (folder, name) = STATE;
-        fs::create_dir_all(folder)?;
-        let path = Path::new(folder).join(name);
-        let mut file = File::options().read(true).append(true).create(true).open(path)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        // A full disk may have cut the last line.
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
-        file.set_len(u64::try_from(text.len())?)?;
-        let stored = text.lines().filter_map(|line| line.strip_prefix(&prefix));
-        let stored = stored.map(str::to_owned).collect();
-        Ok(Self { prefix, file, stored })
-    }
-
-    /// Whether a report is stored already.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.stored.contains(id)
-    }
-
-    /// Remembers that a report is stored.
-    fn add(&mut self, id: &str) -> anyhow::Result<()> {
-        self.stored.insert(id.to_owned());
-        let written = self.file.write_all(format!("{}{id}\n", self.prefix).as_bytes());
-        written.context("the state cannot be written")
     }
 }

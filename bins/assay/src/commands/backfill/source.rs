@@ -1,12 +1,13 @@
 //! Where old runs are: a CI service, or a folder of this machine.
 
 use std::{
+    cell::Cell,
     fs::File,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
-use anyhow::bail;
+use anyhow::Context as _;
 use assay_cli_local::{
     history::{
         archive,
@@ -15,13 +16,14 @@ use assay_cli_local::{
     sources::files::may_be_report,
 };
 use assay_cli_remote::{
-    history::{self, HostError, PastFile, PastReport, PastRun, Project, Retries, SERVICES, Service, Values},
-    server::address::Address,
+    history::{self, HostError, PastFile, PastReport, PastRun, Project, SERVICES, Service, Values},
+    server::{address::Address, http::Client},
 };
 use assay_cli_terminal::{misuse::Misuse, output, progress::Progress};
 use assay_domain::{recording::RunContext, timestamp::Timestamp};
 use assay_ingest::{Flags, ci::CiContext};
 use assay_reports::{SourceFile, shown_path};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
 use glob::Pattern;
 
@@ -63,26 +65,21 @@ pub(super) struct SourceFlags {
     host_url: Option<String>,
 }
 
-/// Where old runs are.
-enum Place {
-    Service(Box<Project>),
-    Tree(PathBuf, PathPattern),
-}
-
 /// A history of old runs.
-pub(super) struct Source {
+pub(super) struct Source<'a> {
     /// Its name in messages and in the state.
     pub(super) name: String,
-    place: Place,
-    artifacts: Option<Pattern>,
+    /// The project of a service; none for a folder.
+    project: Option<Project>,
+    flags: &'a SourceFlags,
     progress: &'static dyn Progress,
 }
 
-impl Source {
+impl<'a> Source<'a> {
     /// The source that the flags name, with the token of the environment.
     pub(super) fn of(
         global: &Global,
-        flags: &SourceFlags,
+        flags: &'a SourceFlags,
         connection: &ConnectionFlags,
     ) -> anyhow::Result<Self> {
         let names = [
@@ -94,59 +91,39 @@ impl Source {
         ];
         let mut named = SERVICES.into_iter().zip(names);
         let named = named.find_map(|(service, name)| Some((service, name.as_deref()?)));
-        let (name, place) = match (named, &flags.dir, &flags.pattern) {
-            (Some((service, name)), ..) => {
-                let project = project(global, flags, connection, service, name)?;
-                (
-                    format!("{} {name}", flag_of(service)),
-                    Place::Service(Box::new(project)),
-                )
-            }
-            (None, Some(folder), Some(pattern)) => {
-                let place = Place::Tree(folder.clone(), pattern.clone());
-                (format!("dir {}", shown_path(folder)), place)
-            }
-            (None, ..) => bail!("no source is named"),
+        let folder = flags.dir.as_deref().map(shown_path);
+        let name = match named {
+            Some((service, name)) => format!("{} {name}", service.name.to_lowercase()),
+            None => format!("dir {}", folder.unwrap_or_default()),
         };
+        let project = named.map(|(service, name)| project(global, flags, connection, service, name));
         Ok(Self {
             name,
-            place,
-            artifacts: flags.artifacts.clone(),
+            project: project.transpose()?,
+            flags,
             progress: global.progress(),
         })
     }
 
     /// How many requests were sent to the service.
     pub(super) fn requests(&self) -> u64 {
-        match &self.place {
-            Place::Service(project) => project.count(),
-            Place::Tree(..) => 0,
-        }
+        self.project.as_ref().map_or(0, |project| project.requests.get())
     }
 
     /// The branch that releases are made from, if the service knows it.
     pub(super) fn stable_branch(&self) -> Result<Option<String>, HostError> {
-        match &self.place {
-            Place::Service(project) => project.stable_branch(),
-            Place::Tree(..) => Ok(None),
-        }
+        self.project.as_ref().map_or(Ok(None), Project::stable_branch)
     }
 
     /// The runs since a moment, oldest first.
     pub(super) fn runs(&self, since: Timestamp, now: Timestamp) -> anyhow::Result<Vec<PastRun>> {
-        let (folder, pattern) = match &self.place {
-            Place::Service(project) => return Ok(project.runs(since, now)?),
-            Place::Tree(folder, pattern) => (folder, pattern),
-        };
-        let (runs, others) = tree::runs(self.progress, folder, pattern)?;
-        if others > 0 {
-            let others = output::count(u64::try_from(others)?, "file");
-            self.progress
-                .note(&format!("skipped {others} that the pattern does not match"));
+        if let Some(project) = &self.project {
+            return Ok(project.runs(since, now)?);
         }
-        let runs = runs
-            .into_iter()
-            .map(|(values, files)| run_of_tree(values, &files, now));
+        let tree = self.flags.dir.as_ref().zip(self.flags.pattern.as_ref());
+        let (folder, pattern) = tree.context("no source is named")?;
+        let runs = tree::runs(self.progress, folder, pattern)?;
+        let runs = runs.iter().map(|(values, files)| run_of_tree(values, files, now));
         let mut runs: Vec<_> = runs.filter(|run| run.started_at >= since).collect();
         runs.sort_by_key(|run| run.started_at);
         Ok(runs)
@@ -154,42 +131,37 @@ impl Source {
 
     /// What the jobs of a run may have reported.
     pub(super) fn reports(&self, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
-        let Place::Service(project) = &self.place else {
-            return Ok(vec![report_of_tree(run)]);
-        };
-        let reports = project.reports(run);
-        if let Err(error) = &reports
-            && error.is_of_one_file()
-        {
-            self.progress
-                .note(&format!("skipped the run {}: {error}", run.id));
-            return Ok(Vec::new());
+        match self.project.as_ref().map(|project| project.reports(run)) {
+            None => Ok(run.reports.clone()),
+            Some(Err(error)) if error.is_of_one_file() => {
+                let skipped = format!("skipped the run {}: {error}", run.id);
+                self.progress.note(&skipped);
+                Ok(Vec::new())
+            }
+            Some(reports) => reports,
         }
-        reports
     }
 
     /// The files of a job that are to be read.
-    pub(super) fn wanted<'a>(&'a self, past: &'a PastReport) -> impl Iterator<Item = &'a PastFile> {
+    pub(super) fn wanted<'b>(&'b self, past: &'b PastReport) -> impl Iterator<Item = &'b PastFile> {
         past.files.iter().filter(|file| {
-            let is_named = self
-                .artifacts
-                .as_ref()
-                .is_none_or(|pattern| pattern.matches(&file.name));
+            let pattern = self.flags.artifacts.as_ref();
+            let is_named = pattern.is_none_or(|pattern| pattern.matches(&file.name));
             is_named && (file.is_archive || may_be_report(&file.name))
         })
     }
 
     /// The files with reports of a job, downloaded one after another.
     pub(super) fn files(&self, past: &PastReport, counts: &mut Counts) -> anyhow::Result<Vec<SourceFile>> {
-        let (mut reports, mut size) = (Vec::new(), 0);
+        let (mut reports, mut left) = (Vec::new(), archive::MOST_BYTES);
         for file in self.wanted(past) {
             let name = format!("{} of {}", file.name, past.id);
-            let opened = match &self.place {
+            let opened = match &self.project {
                 _ if file.is_expired => Ok(None),
-                Place::Tree(..) => File::open(&file.url)
+                None => File::open(&file.url)
                     .map(|file| Some((file, 0)))
                     .map_err(HostError::from),
-                Place::Service(project) => project.download(&file.url),
+                Some(project) => project.download(&file.url),
             };
             let found = match opened {
                 Ok(None) => {
@@ -198,9 +170,9 @@ impl Source {
                 }
                 Ok(Some((opened, bytes))) => {
                     counts.bytes += bytes;
-                    archive::reports(opened, &file.name, file.is_archive)
+                    archive::reports(opened, &file.name, file.is_archive, &mut left)
                 }
-                Err(error) if !error.is_of_one_file() && past.cases.is_none() => return Err(error.into()),
+                Err(error) if !error.is_of_one_file() && past.results.is_none() => return Err(error.into()),
                 Err(error) => Err(error.into()),
             };
             match found {
@@ -216,14 +188,9 @@ impl Source {
                 }
                 Err(error) => counts.unreadable(&format!("{name}: {error}")),
             }
-            size = reports.iter().map(|report: &SourceFile| report.bytes.len()).sum();
-            if u64::try_from(size)? > archive::MOST_BYTES {
-                counts.unreadable(&format!("{}: {}", past.id, archive::TOO_LARGE));
-                return Ok(Vec::new());
-            }
         }
-        if let (0, Some(cases), Place::Service(project)) = (size, &past.cases, &self.place) {
-            match cases.report(project) {
+        if let (true, Some(project)) = (reports.is_empty(), &self.project) {
+            match project.results(past) {
                 Err(error) if error.is_of_one_file() => {
                     counts.unreadable(&format!("the results of {}: {error}", past.id));
                 }
@@ -232,11 +199,6 @@ impl Source {
         }
         Ok(reports)
     }
-}
-
-/// The flag of a service, without dashes.
-fn flag_of(service: &Service) -> String {
-    service.name.to_lowercase()
 }
 
 /// The project of a service, with the token of the environment.
@@ -253,62 +215,50 @@ fn project(
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_part = |part: &str| !part.trim_matches('.').is_empty() && part.chars().all(is_allowed);
     if !(is_url || is_form && name.split('/').all(is_part)) {
-        let expected = format!("--{} {name:?}: expected {}", flag_of(service), service.form);
+        let flag = service.name.to_lowercase();
+        let expected = format!("--{flag} {name:?}: expected {}", service.form);
         return Err(Misuse(expected).into());
     }
-    let origin = || name.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-    let url = flags.host_url.clone().unwrap_or_else(|| match is_url {
-        true => origin(),
-        false => environment::variable(service.url.0).unwrap_or_else(|| service.url.1.to_owned()),
-    });
-    let retries = Retries {
-        progress: global.progress(),
-        clock: clock::now,
-        within: connection.retry_for,
+    let url = match &flags.host_url {
+        Some(url) => url.clone(),
+        None if is_url => name.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"),
+        None => environment::variable(service.url.0).unwrap_or_else(|| service.url.1.to_owned()),
     };
     let address = Address::parse("the CI service", &url, connection.insecure_http)?;
-    let (workflow, token) = (flags.workflow.clone(), token_of(service, &url)?);
-    Project::new(service, name, workflow, address, token, retries)
+    Ok(Project {
+        service,
+        name: name.to_owned(),
+        base: (service.base)(name),
+        workflow: flags.workflow.clone(),
+        client: Client::new(address)?,
+        authorization: authorization(service, &url)?,
+        progress: global.progress(),
+        clock: clock::now,
+        retry_for: connection.retry_for,
+        requests: Cell::default(),
+    })
 }
 
 /// A run whose files have paths with these values. If no report has a start, it started when the first was written.
-fn run_of_tree(values: PathValues, files: &[PathBuf], now: Timestamp) -> PastRun {
+fn run_of_tree(values: &PathValues, files: &[PathBuf], now: Timestamp) -> PastRun {
+    let value = |name: &str| values.get(name).cloned();
     let named = values.iter().map(|(name, value)| format!("{name}={value}"));
     let modified = |file: &PathBuf| file.metadata().ok()?.modified().ok();
     let first = files.iter().filter_map(modified).min();
-    let file = |path: &PathBuf| Values::from([("path", path.to_string_lossy().into_owned())]);
-    let mut run = PastRun {
-        id: named.collect::<Vec<_>>().join(" "),
-        started_at: first.map_or(now, |at| time::OffsetDateTime::from(at).into()),
-        parts: files.iter().map(file).collect(),
-        values,
-    };
-    let past = report_of_tree(&run);
-    let content = |file: &PastFile| archive::reports(File::open(&file.url).ok()?, &file.name, false).ok();
-    let files = past.files.iter().filter_map(content);
-    // What cannot be read is noted when it is sent.
-    if let Ok(Some(report)) = history::read(&past, files.flat_map(|file| file.reports).collect(), now) {
-        run.started_at = report.prepared.recording.started_at;
-    }
-    run
-}
-
-/// The report of such a run.
-fn report_of_tree(run: &PastRun) -> PastReport {
-    let value = |name: &str| run.values.get(name).cloned();
+    let mut started_at = first.map_or(now, |at| time::OffsetDateTime::from(at).into());
     // Each branch may number its builds from 1, and a job that was made again numbers them once more.
     let key: Vec<_> = ["branch", "run", "commit"]
         .into_iter()
         .filter_map(value)
         .collect();
-    let file = |path: &String| PastFile {
-        name: shown_path(Path::new(path)),
-        bytes: Path::new(path).metadata().ok().map(|file| file.len()),
-        url: path.clone(),
+    let file = |path: &PathBuf| PastFile {
+        name: shown_path(path),
+        bytes: path.metadata().ok().map(|file| file.len()),
+        url: path.to_string_lossy().into_owned(),
         ..PastFile::default()
     };
-    PastReport {
-        id: run.id.clone(),
+    let report = PastReport {
+        id: named.collect::<Vec<_>>().join(" "),
         ci: CiContext {
             attempt: value("attempt").and_then(|attempt| attempt.parse().ok()),
             job: value("job"),
@@ -324,41 +274,55 @@ fn report_of_tree(run: &PastRun) -> PastReport {
             },
             ..Flags::default()
         },
-        modified_at: Some(run.started_at),
-        files: run.parts.iter().flat_map(Values::values).map(file).collect(),
+        started_at: Some(started_at),
+        files: files.iter().map(file).collect(),
         ..PastReport::default()
+    };
+    let mut content = Vec::new();
+    let mut left = archive::MOST_BYTES;
+    // What cannot be read is noted when it is sent.
+    for file in &report.files {
+        let opened = File::open(&file.url).map_err(anyhow::Error::new);
+        let unpacked = opened.and_then(|opened| archive::reports(opened, &file.name, false, &mut left));
+        content.extend(unpacked.unwrap_or_default().reports);
+    }
+    if let Ok(Some(read)) = history::read(&report, content, now) {
+        started_at = read.prepared.recording.started_at;
+    }
+    PastRun {
+        id: report.id.clone(),
+        started_at,
+        values: Values::new(),
+        reports: vec![report],
     }
 }
 
-/// The token of the environment, else of `gh`. That of Jenkins has the name of its user before it.
-fn token_of(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
-    let (is_github, is_jenkins) = (service.name == "GitHub", service.name == "Jenkins");
+/// The header with the token of the environment, else of `gh`. That of Jenkins has the name of its user before it.
+fn authorization(service: &Service, url: &str) -> anyhow::Result<Option<String>> {
+    let (is_github, is_basic) = (service.name == "GitHub", service.header.1 == "Basic ");
     let set = |name: &str| environment::variable(name).filter(|text| !text.trim().is_empty());
-    let token = service.tokens.iter().find_map(|name| set(name));
     let of_gh = || is_github.then(|| token_of_gh(url))?;
-    let token = token.or_else(of_gh).unwrap_or_default();
-    let token = token.trim();
-    if token.is_empty() && is_jenkins {
-        return Ok(None);
-    }
-    if token.is_empty() {
+    let token = service.tokens.iter().find_map(|name| set(name)).or_else(of_gh);
+    let Some(token) = token else {
+        if is_basic {
+            return Ok(None);
+        }
         let (name, scope, variable) = (service.name, service.scope, service.tokens.join(" or "));
         let sign_in = is_github.then_some(", or sign in with `gh auth login`");
-        let missing = format!(
-            "no token for {name}: set {variable} to one that {scope}{}",
-            sign_in.unwrap_or_default()
-        );
+        let sign_in = sign_in.unwrap_or_default();
+        let missing = format!("no token for {name}: set {variable} to one that {scope}{sign_in}");
         return Err(Misuse(missing).into());
-    }
-    // It becomes a header.
+    };
+    let mut token = token.trim().to_owned();
     if !token.chars().all(|c| c.is_ascii_graphic()) {
         let wrong = format!("the token for {} is no word of ASCII characters", service.name);
         return Err(Misuse(wrong).into());
     }
-    Ok(Some(match is_jenkins {
-        true => format!("{}:{token}", set("JENKINS_USER_ID").unwrap_or_default()),
-        false => token.to_owned(),
-    }))
+    if is_basic {
+        let user = set("JENKINS_USER_ID").unwrap_or_default();
+        token = STANDARD.encode(format!("{user}:{token}"));
+    }
+    Ok(Some(format!("{}{token}", service.header.1)))
 }
 
 /// The token that GitHub's own command line keeps for the host of this address. Another host must not get it.

@@ -363,10 +363,16 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
         status(302, &format!("Location: {behind}{}\r\n", asked.path))
     });
     let github = github(runs.clone(), &storage);
-    let (behind, was_limited) = (github.url.clone(), AtomicBool::new(false));
+    let (behind, was_limited, was_used_up) =
+        (github.url.clone(), AtomicBool::new(false), AtomicBool::new(false));
     let limited = Host::start(move |url, asked| {
         if asked.path.contains("/artifacts?") && !was_limited.swap(true, Ordering::SeqCst) {
             return status(403, "Retry-After: 1\r\nX-RateLimit-Remaining: 0\r\n");
+        }
+        if asked.path.contains("/jobs?") && !was_used_up.swap(true, Ordering::SeqCst) {
+            let ends = days_ago(0).unix_ms() / 1_000 + 1;
+            let limit = format!("X-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: {ends}\r\n");
+            return status(403, &limit);
         }
         let client = assay_testkit::Client::new(behind.clone());
         let headers: Vec<_> = asked

@@ -4,7 +4,7 @@ use assay_reports::SourceFile;
 use serde_json::Value;
 
 use super::{
-    HostError, Project,
+    HostError, PastReport, Project,
     service::{list, text},
 };
 
@@ -25,30 +25,25 @@ const ERRORS: [&str; 6] = [
     "/errorStackTrace",
 ];
 
-/// Where a service keeps results of tests.
-#[derive(Debug, Clone)]
-pub struct Cases {
-    pub(super) path: String,
-    /// The place of the list of suites, or of results without suites.
-    pub(super) suites: &'static str,
-    /// The place of the results in a suite.
-    pub(super) cases: &'static str,
-    /// The only suite that is the job's.
-    pub(super) of_job: Option<String>,
-}
-
-impl Cases {
-    /// The report of the service. None if it has no results.
-    pub fn report(&self, project: &Project) -> Result<Option<SourceFile>, HostError> {
+impl Project {
+    /// The report of the results that the service keeps of a job. None if it has no results.
+    pub fn results(&self, past: &PastReport) -> Result<Option<SourceFile>, HostError> {
+        let Some(path) = &past.results else {
+            return Ok(None);
+        };
+        let (place, cases) = self.service.results;
+        // GitLab keeps the results of a pipeline, in suites by the names of its jobs. No other service has both.
+        let job = past.ci.job.as_deref().filter(|_| !cases.is_empty());
         let mut suites = String::new();
-        let listed = project.each(&self.path, self.suites, |suite| {
-            if self.cases.is_empty() {
+        let listed = self.each(path, place, |suite| {
+            let name = text(suite, "/name");
+            if cases.is_empty() {
                 suites += &format!("<testsuite>{}</testsuite>", case(suite));
-            } else if self.of_job.is_none() || self.of_job == text(suite, "/name") {
+            } else if job.is_none() || job == name.as_deref() {
                 // The job's name is no part of the names of its tests.
-                let name = text(suite, "/name").filter(|_| self.of_job.is_none());
-                let [name, start] = [("name", name), ("timestamp", text(suite, "/timestamp"))].map(attribute);
-                let cases: String = list(suite, self.cases).map(case).collect();
+                let name = attribute("name", name.filter(|_| job.is_none()));
+                let start = attribute("timestamp", text(suite, "/timestamp"));
+                let cases: String = list(suite, cases).map(case).collect();
                 suites += &format!("<testsuite{name}{start}>{cases}</testsuite>");
             }
             true
@@ -57,12 +52,11 @@ impl Cases {
             Err(error) if !error.is_gone() => return Err(error),
             Err(_) | Ok(()) => {}
         }
-        let report = suites.contains("<testcase").then(|| SourceFile {
+        Ok(suites.contains("<testcase").then(|| SourceFile {
             name: "results-of-ci.xml".to_owned(),
             bytes: format!("<testsuites>{suites}</testsuites>").into_bytes(),
             modified: None,
-        });
-        Ok(report)
+        }))
     }
 }
 
@@ -70,10 +64,8 @@ impl Cases {
 fn case(case: &Value) -> String {
     let find = |places: &[&str]| places.iter().find_map(|place| text(case, place));
     let attributes = ATTRIBUTES.map(|(name, places)| {
-        attribute((
-            name,
-            find(places).filter(|value| !value.is_empty() || name == "name"),
-        ))
+        let value = find(places).filter(|value| !value.is_empty() || name == "name");
+        attribute(name, value)
     });
     let outcome = match find(&STATUSES).unwrap_or_default().to_ascii_lowercase().as_str() {
         "success" | "passed" | "fixed" => String::new(),
@@ -85,13 +77,13 @@ fn case(case: &Value) -> String {
         // An unknown word is no pass.
         other => {
             let message = format!("the unknown result {other:?}");
-            format!("<error{}/>", attribute(("message", Some(message))))
+            format!("<error{}/>", attribute("message", Some(message)))
         }
     };
     format!("<testcase{}>{outcome}</testcase>", attributes.concat())
 }
 
-fn attribute((name, value): (&str, Option<String>)) -> String {
+fn attribute(name: &str, value: Option<String>) -> String {
     value.map_or(String::new(), |value| format!(" {name}=\"{}\"", escaped(&value)))
 }
 
