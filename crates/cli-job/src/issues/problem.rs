@@ -1,12 +1,15 @@
 //! A test or an error that may deserve an issue.
 
+use std::time::Duration;
+
 use assay_answers::{
     links::{self, PublicPages},
     markdown::{code, fenced, one_line},
 };
 use assay_domain::{
-    fix::FixState,
-    id::{ProjectId, RunId},
+    fix::{FixState, WatchedFix},
+    id::ProjectId,
+    signature::Signature,
     test::TestName,
     timestamp::Timestamp,
     verdict::{FailingSince, VerdictStatus},
@@ -22,7 +25,7 @@ const LONGEST_NAME: usize = 200;
 /// What an issue is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub(super) enum Subject {
     /// A test.
     Test(TestName),
     /// An error of several tests, by its fingerprint.
@@ -32,7 +35,7 @@ pub enum Subject {
 /// The state of a problem. An issue has one comment for each change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub(super) enum State {
     /// The test is flaky.
     Flaky,
     /// The test is broken.
@@ -95,197 +98,116 @@ pub struct TestEntry {
 
 impl TestEntry {
     /// The test.
-    pub fn test(&self) -> TestName {
+    pub(super) fn test(&self) -> TestName {
         TestName {
             name: self.test_name.clone(),
             file_path: self.file_path.clone(),
         }
     }
 
-    /// Whether a branch may report the test by this name.
-    pub fn was(&self, test: &TestName) -> bool {
-        self.former_names.contains(test)
-    }
-
-    /// Whether an issue is about the test.
-    pub fn is(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Test(test) if self.test() == *test || self.was(test))
+    /// Whether an issue is about the test, also by a former name. A branch may report the test by one.
+    pub(super) fn is(&self, subject: &Subject) -> bool {
+        matches!(subject, Subject::Test(test) if self.test() == *test || self.former_names.contains(test))
     }
 
     /// Whether the verdict is broken.
-    pub fn is_broken(&self) -> bool {
+    pub(super) fn is_broken(&self) -> bool {
         self.status == VerdictStatus::Broken
     }
 
     /// Whether the test is broken, or its failed attempts took at least this long in the window.
-    pub fn costs(&self, least_ms: u64) -> bool {
-        self.is_broken() || self.time_lost_ms.is_some_and(|lost| lost >= least_ms)
+    pub(super) fn costs(&self, least: Duration) -> bool {
+        let lost = self.time_lost_ms.map(Duration::from_millis);
+        self.is_broken() || lost.is_some_and(|lost| lost >= least)
     }
 }
 
-/// The server's answer about the fixes of a test, as far as an issue needs it.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct FixAnswer {
-    fixes: Vec<Fix>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Fix {
-    stored_at: Timestamp,
-    revision: String,
-    state: FixState,
-    clean_runs: u32,
-    runs_needed: u32,
-    failed_run: Option<RunId>,
-}
-
-impl FixAnswer {
-    /// The newest claim at `now`, unless its fix held and the test failed since: that is another flake. The commit of an
-    /// old claim may be gone from what the server answers, or never have come.
-    fn last(&self, now: Timestamp) -> Option<&Fix> {
-        let ends = now.plus_days(-WATCH_DAYS);
-        let claims = self.fixes.iter().filter(|fix| match fix.state {
-            FixState::Unproved => false,
-            FixState::Waiting => fix.stored_at >= ends,
-            FixState::Watching | FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => true,
-        });
-        let newest = claims.max_by_key(|fix| fix.stored_at);
-        newest.filter(|fix| fix.state != FixState::Held || fix.failed_run.is_none())
-    }
-}
-
-/// An entry of the server's list of errors, as far as an issue needs it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ErrorEntry {
-    fingerprint: String,
-    title: String,
-    test_count: u64,
-    run_count: u64,
-}
-
-impl ErrorEntry {
-    /// Whether several tests have the error, in at least this many runs. That of one test belongs to the test.
-    pub const fn costs(&self, least_runs: u64) -> bool {
-        self.test_count > 1 && self.run_count >= least_runs
-    }
-
-    /// Whether an issue is about the error.
-    pub fn is(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Error(fingerprint) if *fingerprint == self.fingerprint)
-    }
+/// The newest claim at `now`, unless its fix held and the test failed since: that is another flake. The commit of an old
+/// claim may be gone from what the server answers, or never have come.
+fn last_claim(fixes: &[WatchedFix], now: Timestamp) -> Option<&WatchedFix> {
+    let ends = now.plus_days(-WATCH_DAYS);
+    let claims = fixes.iter().filter(|claim| match claim.shown.state {
+        FixState::Unproved => false,
+        FixState::Waiting => claim.fix.stored_at >= ends,
+        FixState::Watching | FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => true,
+    });
+    let newest = claims.max_by_key(|claim| claim.fix.stored_at);
+    newest.filter(|claim| claim.shown.state != FixState::Held || claim.shown.failed_run.is_none())
 }
 
 /// A test or an error with what an issue says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     /// The test or the error.
-    pub subject: Subject,
+    pub(super) subject: Subject,
     /// Its state.
-    pub state: State,
+    pub(super) state: State,
     former: Vec<TestName>,
     /// The kind of its issue, as a label.
     pub label: &'static str,
     /// The title of its issue: the kind in words, and the name.
-    pub title: String,
+    pub(super) title: String,
     /// What happened, as the comment about a changed state says it.
-    pub sentence: String,
-    pub(super) facts: Vec<String>,
-    pub(super) advice: String,
+    pub(super) sentence: String,
+    /// What its issue says.
+    pub(super) text: String,
 }
 
 impl Problem {
     /// A test, by its entry in the list of flaky and broken tests; without one it is neither.
-    pub fn of_test(test: TestName, entry: Option<&TestEntry>, fixes: &FixAnswer, place: &Place) -> Self {
-        let broken = entry.is_some_and(TestEntry::is_broken);
-        let fix = fixes.last(place.now);
+    pub fn of_test(test: TestName, entry: Option<&TestEntry>, fixes: &[WatchedFix], place: &Place) -> Self {
         let stable = code(&place.stable_branch);
-        let explained = |word: &str| {
-            let because = entry.map_or_else(String::new, |entry| format!(": {}", code(&entry.explanation)));
-            format!("{word}{because}")
-        };
-        let (state, sentence) = match fix {
-            _ if broken => (State::Broken, explained("The test is broken")),
-            Some(fix) => {
-                let commit = short(&fix.revision);
-                let runs = format!("{} of {} clean runs", fix.clean_runs, fix.runs_needed);
-                match fix.state {
-                    FixState::Held => (
-                        State::Held,
-                        format!("The fix in {commit} held on {stable}: {runs}"),
-                    ),
-                    FixState::DidNotHold => (
-                        State::DidNotHold,
-                        format!("The test failed on {stable} after the fix in {commit}"),
-                    ),
-                    FixState::Unproved
-                    | FixState::Waiting
-                    | FixState::Watching
-                    | FixState::FailsDifferently => (
-                        State::Watched,
-                        format!("The fix in {commit} is watched on {stable}: {runs} so far"),
-                    ),
-                }
-            }
-            None if entry.is_some() => (State::Flaky, explained("The test is flaky")),
-            None => (
-                State::Quiet,
-                "The test is neither flaky nor broken by the last 14 days. That alone proves no fix"
-                    .to_owned(),
+        let (kind, label, advice) = match entry.is_some_and(TestEntry::is_broken) {
+            true => (
+                "Broken test",
+                "broken-test",
+                format!("Its failures on {stable} are most probably the code's."),
+            ),
+            false => (
+                "Flaky test",
+                "flaky-test",
+                format!(
+                    "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue \
+                     is closed when the fix held on {stable}.",
+                    fenced(&format!("Assay-Fixes: {}", test.name))
+                ),
             ),
         };
         let page = links::test(place.project, &test.name, test.file_path.as_deref());
         let mut facts = vec![format!("Test: {}", code(&test.name))];
         facts.extend(test.file_path.iter().map(|file| format!("File: {}", code(file))));
-        if let Some(entry) = entry {
-            facts.extend(entry.facts(&stable));
-        }
+        facts.extend(entry.into_iter().flat_map(|entry| entry.facts(&stable)));
         facts.push(format!("[All results]({})", place.pages.address(&page)));
-        let advice = match broken {
-            true => format!("Its failures on {stable} are most probably the code's."),
-            false => format!(
-                "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue is \
-                 closed when the fix held on {stable}.",
-                fenced(&format!("Assay-Fixes: {}", test.name))
-            ),
-        };
-        let (kind, label) = match broken {
-            true => ("Broken test", "broken-test"),
-            false => ("Flaky test", "flaky-test"),
-        };
+        let (state, sentence) = state_of_test(entry, last_claim(fixes, place.now), &stable);
         Self {
             state,
             former: entry.map_or_else(Vec::new, |entry| entry.former_names.clone()),
             label,
             title: title(kind, &test.name),
-            sentence: sentence + ".",
-            facts,
-            advice,
+            text: text(&sentence, &facts, &advice),
+            sentence,
             subject: Subject::Test(test),
         }
     }
 
     /// An error of several tests.
-    pub fn of_error(entry: &ErrorEntry, place: &Place) -> Self {
-        let page = links::signature(place.project, &entry.fingerprint);
+    pub fn of_error(error: &Signature, place: &Place) -> Self {
+        let page = links::signature(place.project, &error.fingerprint);
+        let (tests, runs, stable) = (error.test_count, error.run_count, code(&place.stable_branch));
+        let sentence = format!("{tests} tests failed with this error in {runs} runs of {stable} in 7 days.");
+        let facts = [
+            format!("Error: {}", code(&error.title)),
+            format!("[All occurrences]({})", place.pages.address(&page)),
+        ];
+        let advice = "Close this issue when the error is repaired. It is not opened again.";
         Self {
-            subject: Subject::Error(entry.fingerprint.clone()),
+            subject: Subject::Error(error.fingerprint.clone()),
             state: State::Occurs,
             former: Vec::new(),
             label: "error",
-            title: title("Error of several tests", &entry.title),
-            sentence: format!(
-                "{} tests failed with this error in {} runs of {} in 7 days.",
-                entry.test_count,
-                entry.run_count,
-                code(&place.stable_branch)
-            ),
-            facts: vec![
-                format!("Error: {}", code(&entry.title)),
-                format!("[All occurrences]({})", place.pages.address(&page)),
-            ],
-            advice: "Close this issue when the error is repaired. It is not opened again.".to_owned(),
+            title: title("Error of several tests", &error.title),
+            text: text(&sentence, &facts, advice),
+            sentence,
         }
     }
 
@@ -302,31 +224,64 @@ impl Problem {
     }
 }
 
+/// The state of a test, and the sentence about it.
+fn state_of_test(entry: Option<&TestEntry>, claim: Option<&WatchedFix>, stable: &str) -> (State, String) {
+    match (entry, claim) {
+        (Some(entry), _) if entry.is_broken() => (
+            State::Broken,
+            format!("The test is broken: {}.", code(&entry.explanation)),
+        ),
+        (_, Some(WatchedFix { fix, shown, .. })) => {
+            let commit = short(&fix.revision);
+            let runs = format!("{} of {} clean runs", shown.clean_runs, shown.runs_needed);
+            match shown.state {
+                FixState::Held => (
+                    State::Held,
+                    format!("The fix in {commit} held on {stable}: {runs}."),
+                ),
+                FixState::DidNotHold => (
+                    State::DidNotHold,
+                    format!("The test failed on {stable} after the fix in {commit}."),
+                ),
+                FixState::Unproved | FixState::Waiting | FixState::Watching | FixState::FailsDifferently => (
+                    State::Watched,
+                    format!("The fix in {commit} is watched on {stable}: {runs} so far."),
+                ),
+            }
+        }
+        (Some(entry), None) => (
+            State::Flaky,
+            format!("The test is flaky: {}.", code(&entry.explanation)),
+        ),
+        (None, None) => (
+            State::Quiet,
+            "The test is neither flaky nor broken by the last 14 days. That alone proves no fix.".to_owned(),
+        ),
+    }
+}
+
 impl TestEntry {
     fn facts(&self, stable: &str) -> Vec<String> {
-        let mut facts = Vec::new();
-        if let Some(since) = &self.failing_since {
+        let since = self.failing_since.as_ref().map(|since| {
             let commit = since.revision.as_deref().map(short);
             let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
-            facts.push(format!(
-                "Fails on {stable} since run {}{commit}",
-                since.run_number
-            ));
-        }
+            format!("Fails on {stable} since run {}{commit}", since.run_number)
+        });
         // In whole minutes, so that the text does not change with each run.
-        if let Some(minutes) = self
-            .time_lost_ms
-            .map(|lost| lost / 60_000)
-            .filter(|minutes| *minutes > 0)
-        {
-            facts.push(format!("Failed attempts in 14 days: {minutes} min"));
-        }
-        if !self.owners.is_empty() {
-            let owners: Vec<_> = self.owners.iter().map(|owner| mention(owner)).collect();
-            facts.push(format!("Owners: {}", owners.join(", ")));
-        }
-        facts
+        let minutes = self.time_lost_ms.map(|lost| lost / 60_000);
+        let minutes = minutes.filter(|minutes| *minutes > 0);
+        let owners: Vec<String> = self.owners.iter().map(|owner| mention(owner)).collect();
+        let facts = [
+            since,
+            minutes.map(|minutes| format!("Failed attempts in 14 days: {minutes} min")),
+            (!owners.is_empty()).then(|| format!("Owners: {}", owners.join(", "))),
+        ];
+        facts.into_iter().flatten().collect()
     }
+}
+
+fn text(sentence: &str, facts: &[String], advice: &str) -> String {
+    format!("{sentence}\n\n- {}\n\n{advice}", facts.join("\n- "))
 }
 
 fn title(kind: &str, name: &str) -> String {
