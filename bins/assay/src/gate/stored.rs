@@ -2,7 +2,6 @@
 
 use assay_answers::links;
 use assay_cli_job::gate::judged::JudgedRun;
-use assay_cli_terminal::progress::Progress;
 use assay_domain::{
     id::RunId,
     release_branch::ReleaseAnswer,
@@ -12,7 +11,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::server_flags::{ConnectionFlags, ReadApiFlags};
+use crate::{global::Global, server_flags::ReadApiFlags, upload_flags::UploadFlags};
 
 /// Heading of the help.
 const STORED: &str = "A stored run";
@@ -75,29 +74,26 @@ impl StoredRunFlags {
     /// Asks the server whether a release may be cut from a branch.
     pub(crate) fn fetch_release(
         &self,
-        progress: &dyn Progress,
+        global: &Global,
         branch: &str,
-        project: Option<&str>,
-        connection: &ConnectionFlags,
-    ) -> anyhow::Result<(Value, Release)> {
-        let mut api = self.api.client(progress, connection)?;
-        let project = api.project(project)?;
+        flags: &UploadFlags,
+    ) -> anyhow::Result<(Release, Value)> {
+        let mut api = self.api.client(global.progress(), &flags.connection)?;
+        let project = api.project(flags.project.as_deref())?;
         let branch = links::escaped(branch);
         let answer = api.get(&format!("projects/{project}/releases/{branch}?perPage=50"))?;
-        let release = Release::deserialize(&answer)?;
-        Ok((answer, release))
+        Ok((Release::deserialize(&answer)?, answer))
     }
 
     /// Asks the server for the failures of a run.
     pub(crate) fn fetch(
         &self,
-        progress: &dyn Progress,
+        global: &Global,
         run: RunId,
-        project: Option<&str>,
-        connection: &ConnectionFlags,
+        flags: &UploadFlags,
     ) -> anyhow::Result<JudgedRun> {
-        let mut api = self.api.client(progress, connection)?;
-        let project = api.project_of_run(project, run)?;
+        let mut api = self.api.client(global.progress(), &flags.connection)?;
+        let project = api.project_of_run(flags.project.as_deref(), run)?;
         let answer = api.get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
         ))?;
