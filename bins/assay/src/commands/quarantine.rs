@@ -189,8 +189,8 @@ fn is_skipped(status: VerdictStatus, failure_streak: u32) -> bool {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FlakyEntry {
-    test_name: String,
-    file_path: Option<String>,
+    #[serde(flatten)]
+    test: TestName,
     former_names: Vec<TestName>,
     flake_score: f64,
     failure_streak: u32,
@@ -208,17 +208,11 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
     };
     let listed = tests
         .into_iter()
-        .filter(|test| is_skipped(VerdictStatus::Flaky, test.failure_streak));
+        .filter(|entry| is_skipped(VerdictStatus::Flaky, entry.failure_streak));
     Ok(listed
-        .map(|test| {
-            let name = TestName {
-                name: test.test_name,
-                file_path: test.file_path,
-            };
-            FlakyTest {
-                former_names: test.former_names,
-                ..FlakyTest::new(name, test.flake_score, test.last_seen_at, newest)
-            }
+        .map(|entry| FlakyTest {
+            former_names: entry.former_names,
+            ..FlakyTest::new(entry.test, entry.flake_score, entry.last_seen_at, newest)
         })
         .collect())
 }

@@ -67,9 +67,9 @@ pub fn tests<'l>(
             continue;
         };
         let entry = listed.iter().find(|entry| entry.is(&section.subject));
-        let test = entry.map_or_else(|| test.clone(), TestEntry::test);
-        if !tests.iter().any(|(known, _)| *known == test) {
-            tests.push((test, entry));
+        let test = entry.map_or(test, |entry| &entry.test);
+        if !tests.iter().any(|(known, _)| known == test) {
+            tests.push((test.clone(), entry));
         }
     }
     let keeps = |(section, issue): &(Section, &Issue), entry: &TestEntry| {
@@ -77,7 +77,7 @@ pub fn tests<'l>(
     };
     let costly = listed.iter().filter(|entry| entry.costs(least));
     let costly = costly.filter(|entry| !known.iter().any(|known| keeps(known, entry)));
-    let mut new: Vec<_> = costly.map(|entry| (entry.test(), Some(entry))).collect();
+    let mut new: Vec<_> = costly.map(|entry| (entry.test.clone(), Some(entry))).collect();
     new.sort_by_key(|(_, entry)| !entry.is_some_and(TestEntry::is_broken));
     tests.extend(new.into_iter().take(MOST_NEW));
     tests

@@ -57,10 +57,7 @@ pub(super) enum State {
 impl State {
     /// Whether a problem without an issue gets one.
     pub(super) const fn needs_an_issue(self) -> bool {
-        match self {
-            Self::Flaky | Self::Broken | Self::DidNotHold | Self::Occurs => true,
-            Self::Quiet | Self::Watched | Self::Held | Self::Second => false,
-        }
+        matches!(self, Self::Flaky | Self::Broken | Self::DidNotHold | Self::Occurs)
     }
 
     /// Whether an issue is closed here in this state. It may have a successor.
@@ -86,8 +83,8 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestEntry {
-    test_name: String,
-    file_path: Option<String>,
+    #[serde(flatten)]
+    pub(super) test: TestName,
     former_names: Vec<TestName>,
     status: VerdictStatus,
     explanation: String,
@@ -97,17 +94,9 @@ pub struct TestEntry {
 }
 
 impl TestEntry {
-    /// The test.
-    pub(super) fn test(&self) -> TestName {
-        TestName {
-            name: self.test_name.clone(),
-            file_path: self.file_path.clone(),
-        }
-    }
-
     /// Whether an issue is about the test, also by a former name. A branch may report the test by one.
     pub(super) fn is(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Test(test) if self.test() == *test || self.former_names.contains(test))
+        matches!(subject, Subject::Test(test) if self.test == *test || self.former_names.contains(test))
     }
 
     /// Whether the verdict is broken.
