@@ -60,12 +60,12 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let (progress, deadline) = (global.progress(), args.server.connection.deadline());
     let job = ci::context(&environment::variable);
     let host = Issues::of_job(job.provider, &environment::variable, deadline, progress)?;
-    if host.is_none() && args.apply {
-        let missing =
-            "no job of GitHub or GitLab with a token; set GITHUB_TOKEN or GITLAB_TOKEN, or use --plan";
-        return Err(Misuse(missing.to_owned()).into());
-    }
     if host.is_none() {
+        if args.apply {
+            let missing =
+                "no job of GitHub or GitLab with a token; set GITHUB_TOKEN or GITLAB_TOKEN, or use --plan";
+            return Err(Misuse(missing.to_owned()).into());
+        }
         message!("no token of GitHub or GitLab, so no issue was read and each is listed as new");
     }
     let (mut api, project) = args.server.open(global)?;
@@ -97,9 +97,8 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     }
     let answer = json!({"applied": args.apply, "changes": changes, "left": left});
     output::print(global.json, &answer, || {
-        let lines = changes
-            .iter()
-            .map(|change| format!("{}\n  {}", heading(change), change.why));
+        let line = |change: &Change<'_>| format!("{}\n  {}", heading(change), change.why);
+        let lines = changes.iter().map(line);
         let last = match (changes.is_empty(), left) {
             (true, _) => Some("No issue needs a change".to_owned()),
             (false, 0) => None,
@@ -126,10 +125,8 @@ fn problems(
         problems.push(Problem::of_test(test, entry, &fixes.unwrap_or_default(), place));
     }
     let (project, branch) = (place.project, links::escaped(&place.stable_branch));
-    let answer = api.get(&format!(
-        "projects/{project}/errors?days=7&perPage=50&branch={branch}"
-    ))?;
-    let listed = list(&answer, "errors")?;
+    let path = format!("projects/{project}/errors?days=7&perPage=50&branch={branch}");
+    let listed = list(&api.get(&path)?, "errors")?;
     let costly = errors(&listed, existing, args.min_runs);
     problems.extend(costly.map(|error| Problem::of_error(error, place)));
     Ok(problems)
@@ -219,10 +216,6 @@ fn explained(error: PostError) -> anyhow::Error {
 
 fn heading(change: &Change<'_>) -> String {
     let number = change.number.map(|number| format!(" #{number}"));
-    format!(
-        "{}{}: {}",
-        change.action,
-        number.unwrap_or_default(),
-        change.title
-    )
+    let (action, number, title) = (change.action, number.unwrap_or_default(), change.title);
+    format!("{action}{number}: {title}")
 }

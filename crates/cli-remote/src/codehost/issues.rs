@@ -98,19 +98,15 @@ impl<'a> Issues<'a> {
     /// The issues that the token may have written with [`LABEL`], the newest first.
     pub fn list(&self) -> Result<Vec<Issue>, PostError> {
         let mut issues = Vec::new();
-        let list = (&*self.host.path("/issues", 0), LIST);
-        self.host.search(
-            list,
-            |path| self.get(path),
-            |own| {
-                // GitHub lists pull requests, too.
-                let of_issues = own
-                    .into_iter()
-                    .filter(|entry| entry.get("pull_request").is_none());
-                issues.extend(of_issues.filter_map(|entry| Issue::deserialize(entry).ok()));
-                None::<()>
-            },
-        )?;
+        // GitHub lists pull requests, too.
+        let is_issue = |entry: &&Value| entry.get("pull_request").is_none();
+        let add = |own: Vec<&Value>| {
+            let of_issues = own.into_iter().filter(is_issue);
+            issues.extend(of_issues.filter_map(|entry| Issue::deserialize(entry).ok()));
+            None::<()>
+        };
+        let path = self.host.path("/issues", 0);
+        self.host.search((&path, LIST), |path| self.get(path), add)?;
         Ok(issues)
     }
 
@@ -125,16 +121,14 @@ impl<'a> Issues<'a> {
             done => Ok(done),
         })??;
         let created = Issue::deserialize(&answer);
-        let number = created
-            .map_err(|_| PostError::Unreadable("number of the issue"))?
-            .number;
+        let created = created.map_err(|_| PostError::Unreadable("number of the issue"))?;
         // The host leaves labels out if the token may not set them. Each call would create an issue that none finds.
         let is_label = |label: &Value| [label, label.get("name").unwrap_or(label)].contains(&&json!(LABEL));
         let labels = answer.get("labels").and_then(Value::as_array);
         if labels.is_some_and(|labels| labels.iter().any(is_label)) {
-            return Ok(number);
+            return Ok(created.number);
         }
-        self.edit(number, body, true)?;
+        self.edit(created.number, body, true)?;
         Err(PostError::Unreadable(
             "label \"assay\" on the new issue, which is closed again; give the token the right to set labels",
         ))
