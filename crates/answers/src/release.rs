@@ -15,7 +15,7 @@ use assay_domain::{
     timestamp::{DAY_MS, Timestamp},
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, Verdict, VerdictStatus},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     numbers::count,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Whether a release may be cut from a branch, by the runs of the last 14 days.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseState {
@@ -51,7 +51,7 @@ pub struct ReleaseState {
 }
 
 /// A test that fails on a branch from which releases are made.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseFailure {

@@ -17,7 +17,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::numbers::count;
 
@@ -244,7 +244,7 @@ impl StableBranchState {
 }
 
 /// The state of a branch, as of the newest runs of its suites.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BranchState {
@@ -263,7 +263,7 @@ pub struct BranchState {
 }
 
 /// The newest run of a suite on a branch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SuiteState {

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct TestName {
     /// The framework's own title path, its non-empty parts joined with ` > `.
-    #[serde(alias = "testName")]
     pub name: String,
     /// The stored file of the test.
     pub file_path: Option<String>,

@@ -27,7 +27,7 @@ use crate::{
     gate::{
         flags::{GateFlags, GateOutput},
         record::{self, DecisionTarget},
-        stored::StoredRunFlags,
+        stored::{self, StoredRunFlags},
     },
     global::Global,
     report_to,
@@ -164,7 +164,7 @@ fn release(global: &Global, args: &GateArgs, branch: &str) -> anyhow::Result<Exi
         Err(error) => return unknown(error, "it is not known whether a release may be cut"),
     };
     let is_json = global.json || args.output == GateOutput::Json;
-    output::print(is_json, &answer, || release.text())?;
+    output::print(is_json, &answer, || stored::text(&release))?;
     Ok(match release.answer {
         ReleaseAnswer::Yes => ExitCode::SUCCESS,
         ReleaseAnswer::No => ExitCode::from(args.gate.exit_code.unwrap_or(1)),

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use assay_answers::links;
-use assay_cli_job::issues::{Change, Place, Problem, TestEntry, errors, plan, tests};
+use assay_cli_job::issues::{Change, Place, Problem, errors, plan, tests};
 use assay_cli_local::sources::ci;
 use assay_cli_remote::{
     codehost::{PostError, issues::Issues},
     server::read_api::{ReadApi, path_of_test},
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, retry::Transient as _, values::duration};
-use assay_domain::issue::{Issue, IssueAction};
+use assay_domain::{
+    issue::{Issue, IssueAction},
+    verdict::VerdictEntry,
+};
 use clap::{ArgGroup, Args};
 use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -69,7 +72,7 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
         message!("no token of GitHub or GitLab, so no issue was read and each is listed as new");
     }
     let (mut api, project) = args.server.open(global)?;
-    let (listed, answer) = api.flaky_list::<TestEntry>(project, "")?;
+    let (listed, answer) = api.flaky_list(project, "")?;
     let stable_branch = answer.pointer("/stable/branch").and_then(Value::as_str);
     let stable_branch = stable_branch
         .context("the server's answer has no stable branch")?
@@ -114,7 +117,7 @@ fn problems(
     api: &mut ReadApi<'_>,
     args: &IssuesArgs,
     place: &Place,
-    listed: &[TestEntry],
+    listed: &[VerdictEntry],
     existing: &[Issue],
 ) -> anyhow::Result<Vec<Problem>> {
     let mut problems = Vec::new();

@@ -185,22 +185,10 @@ fn is_skipped(status: VerdictStatus, failure_streak: u32) -> bool {
     status == VerdictStatus::Flaky && failure_streak < RED_RUNS
 }
 
-/// An entry of the flaky list, as far as the command needs it.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FlakyEntry {
-    #[serde(flatten)]
-    test: TestName,
-    former_names: Vec<TestName>,
-    flake_score: f64,
-    failure_streak: u32,
-    last_seen_at: Option<Timestamp>,
-}
-
 /// The flaky tests of a project, by the server's flaky list.
 fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
     let project = api.project(Some(project))?;
-    let (tests, _) = api.flaky_list::<FlakyEntry>(project, "&status=flaky")?;
+    let (tests, _) = api.flaky_list(project, "&status=flaky")?;
     let answer = api.get(&format!("projects/{project}/runs?perPage=10"))?;
     let newest = match answer.pointer("/runs/0/startedAt") {
         Some(at) => Timestamp::deserialize(at).context("the server's answer is not a list of runs")?,
@@ -208,11 +196,14 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
     };
     let listed = tests
         .into_iter()
-        .filter(|entry| is_skipped(VerdictStatus::Flaky, entry.failure_streak));
+        .filter(|entry| is_skipped(VerdictStatus::Flaky, entry.figures.failure_streak));
     Ok(listed
-        .map(|entry| FlakyTest {
-            former_names: entry.former_names,
-            ..FlakyTest::new(entry.test, entry.flake_score, entry.last_seen_at, newest)
+        .map(|entry| {
+            let (test, score) = (entry.test(), entry.figures.flake_score);
+            FlakyTest {
+                former_names: entry.former_names,
+                ..FlakyTest::new(test, score, entry.last_seen_at, newest)
+            }
         })
         .collect())
 }

@@ -12,11 +12,12 @@ use assay_domain::{
     issue::{Issue, IssueAction},
     signature::Signature,
     test::TestName,
+    verdict::VerdictEntry,
 };
 use serde::Serialize;
 
-pub use problem::{Place, Problem, TestEntry};
-use problem::{State, Subject};
+pub use problem::{Place, Problem};
+use problem::{State, Subject, is_about_test, is_broken};
 use text::Section;
 
 /// Most tests without an issue whose fixes are looked up in a call.
@@ -56,29 +57,32 @@ impl Change<'_> {
 /// The tests whose fixes [`plan`] needs to know: those with an open issue, and those that cost enough and have none, broken
 /// ones first. A test whose issue a person closed gets no other one.
 pub fn tests<'l>(
-    listed: &'l [TestEntry],
+    listed: &'l [VerdictEntry],
     issues: &[Issue],
     least: Duration,
-) -> Vec<(TestName, Option<&'l TestEntry>)> {
+) -> Vec<(TestName, Option<&'l VerdictEntry>)> {
     let known = sections(issues);
-    let mut tests: Vec<(TestName, Option<&TestEntry>)> = Vec::new();
+    let mut tests: Vec<(TestName, Option<&VerdictEntry>)> = Vec::new();
     for (section, _) in known.iter().filter(|(_, issue)| issue.is_open()) {
         let Subject::Test(test) = &section.subject else {
             continue;
         };
-        let entry = listed.iter().find(|entry| entry.is(&section.subject));
-        let test = entry.map_or(test, |entry| &entry.test);
-        if !tests.iter().any(|(known, _)| known == test) {
-            tests.push((test.clone(), entry));
+        let entry = listed.iter().find(|entry| is_about_test(&section.subject, entry));
+        let test = entry.map_or_else(|| test.clone(), VerdictEntry::test);
+        if !tests.iter().any(|(known, _)| *known == test) {
+            tests.push((test, entry));
         }
     }
-    let keeps = |(section, issue): &(Section, &Issue), entry: &TestEntry| {
-        (issue.is_open() || !section.state.is_final()) && entry.is(&section.subject)
+    let keeps = |(section, issue): &(Section, &Issue), entry: &VerdictEntry| {
+        (issue.is_open() || !section.state.is_final()) && is_about_test(&section.subject, entry)
     };
-    let costly = listed.iter().filter(|entry| entry.costs(least));
+    let costly = listed.iter().filter(|entry| {
+        let lost = entry.figures.time_lost_ms.map(Duration::from_millis);
+        is_broken(entry) || lost.is_some_and(|lost| lost >= least)
+    });
     let costly = costly.filter(|entry| !known.iter().any(|known| keeps(known, entry)));
-    let mut new: Vec<_> = costly.map(|entry| (entry.test.clone(), Some(entry))).collect();
-    new.sort_by_key(|(_, entry)| !entry.is_some_and(TestEntry::is_broken));
+    let mut new: Vec<_> = costly.map(|entry| (entry.test(), Some(entry))).collect();
+    new.sort_by_key(|(_, entry)| !entry.is_some_and(is_broken));
     tests.extend(new.into_iter().take(MOST_NEW));
     tests
 }

@@ -1,7 +1,5 @@
 //! A test or an error that may deserve an issue.
 
-use std::time::Duration;
-
 use assay_answers::{
     links::{self, PublicPages},
     markdown::{code, fenced, one_line},
@@ -12,7 +10,7 @@ use assay_domain::{
     signature::Signature,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{FailingSince, VerdictStatus},
+    verdict::{VerdictEntry, VerdictStatus},
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,36 +77,14 @@ pub struct Place {
     pub now: Timestamp,
 }
 
-/// An entry of the server's list of flaky and broken tests, as far as an issue needs it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TestEntry {
-    #[serde(flatten)]
-    pub(super) test: TestName,
-    former_names: Vec<TestName>,
-    status: VerdictStatus,
-    explanation: String,
-    failing_since: Option<FailingSince>,
-    time_lost_ms: Option<u64>,
-    owners: Vec<String>,
+/// Whether an issue is about the test of an entry, also by a former name. A branch may report the test by one.
+pub(super) fn is_about_test(subject: &Subject, entry: &VerdictEntry) -> bool {
+    matches!(subject, Subject::Test(test) if entry.test() == *test || entry.former_names.contains(test))
 }
 
-impl TestEntry {
-    /// Whether an issue is about the test, also by a former name. A branch may report the test by one.
-    pub(super) fn is(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Test(test) if self.test == *test || self.former_names.contains(test))
-    }
-
-    /// Whether the verdict is broken.
-    pub(super) fn is_broken(&self) -> bool {
-        self.status == VerdictStatus::Broken
-    }
-
-    /// Whether the test is broken, or its failed attempts took at least this long in the window.
-    pub(super) fn costs(&self, least: Duration) -> bool {
-        let lost = self.time_lost_ms.map(Duration::from_millis);
-        self.is_broken() || lost.is_some_and(|lost| lost >= least)
-    }
+/// Whether the verdict is broken.
+pub(super) fn is_broken(entry: &VerdictEntry) -> bool {
+    entry.status == VerdictStatus::Broken
 }
 
 /// The newest claim at `now`, unless its fix held and the test failed since: that is another flake. The commit of an old
@@ -144,9 +120,14 @@ pub struct Problem {
 
 impl Problem {
     /// A test, by its entry in the list of flaky and broken tests; without one it is neither.
-    pub fn of_test(test: TestName, entry: Option<&TestEntry>, fixes: &[WatchedFix], place: &Place) -> Self {
+    pub fn of_test(
+        test: TestName,
+        entry: Option<&VerdictEntry>,
+        fixes: &[WatchedFix],
+        place: &Place,
+    ) -> Self {
         let stable = code(&place.stable_branch);
-        let (kind, label, advice) = match entry.is_some_and(TestEntry::is_broken) {
+        let (kind, label, advice) = match entry.is_some_and(is_broken) {
             true => (
                 "Broken test",
                 "broken-test",
@@ -165,7 +146,7 @@ impl Problem {
         let page = links::test(place.project, &test.name, test.file_path.as_deref());
         let mut facts = vec![format!("Test: {}", code(&test.name))];
         facts.extend(test.file_path.iter().map(|file| format!("File: {}", code(file))));
-        facts.extend(entry.into_iter().flat_map(|entry| entry.facts(&stable)));
+        facts.extend(entry.into_iter().flat_map(|entry| facts_of(entry, &stable)));
         facts.push(format!("[All results]({})", place.pages.address(&page)));
         let (state, sentence) = state_of_test(entry, last_claim(fixes, place.now), &stable);
         Self {
@@ -214,9 +195,9 @@ impl Problem {
 }
 
 /// The state of a test, and the sentence about it.
-fn state_of_test(entry: Option<&TestEntry>, claim: Option<&WatchedFix>, stable: &str) -> (State, String) {
+fn state_of_test(entry: Option<&VerdictEntry>, claim: Option<&WatchedFix>, stable: &str) -> (State, String) {
     match (entry, claim) {
-        (Some(entry), _) if entry.is_broken() => (
+        (Some(entry), _) if is_broken(entry) => (
             State::Broken,
             format!("The test is broken: {}.", code(&entry.explanation)),
         ),
@@ -249,24 +230,23 @@ fn state_of_test(entry: Option<&TestEntry>, claim: Option<&WatchedFix>, stable: 
     }
 }
 
-impl TestEntry {
-    fn facts(&self, stable: &str) -> Vec<String> {
-        let since = self.failing_since.as_ref().map(|since| {
-            let commit = since.revision.as_deref().map(short);
-            let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
-            format!("Fails on {stable} since run {}{commit}", since.run_number)
-        });
-        // In whole minutes, so that the text does not change with each run.
-        let minutes = self.time_lost_ms.map(|lost| lost / 60_000);
-        let minutes = minutes.filter(|minutes| *minutes > 0);
-        let owners: Vec<String> = self.owners.iter().map(|owner| mention(owner)).collect();
-        let facts = [
-            since,
-            minutes.map(|minutes| format!("Failed attempts in 14 days: {minutes} min")),
-            (!owners.is_empty()).then(|| format!("Owners: {}", owners.join(", "))),
-        ];
-        facts.into_iter().flatten().collect()
-    }
+fn facts_of(entry: &VerdictEntry, stable: &str) -> Vec<String> {
+    let since = entry.failing_since.as_ref().map(|since| {
+        let commit = since.revision.as_deref().map(short);
+        let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
+        format!("Fails on {stable} since run {}{commit}", since.run_number)
+    });
+    // In whole minutes, so that the text does not change with each run.
+    let minutes = entry.figures.time_lost_ms.map(|lost| lost / 60_000);
+    let minutes = minutes.filter(|minutes| *minutes > 0);
+    let owners = entry.ownership.owners.iter();
+    let owners: Vec<String> = owners.map(|owner| mention(owner)).collect();
+    let facts = [
+        since,
+        minutes.map(|minutes| format!("Failed attempts in 14 days: {minutes} min")),
+        (!owners.is_empty()).then(|| format!("Owners: {}", owners.join(", "))),
+    ];
+    facts.into_iter().flatten().collect()
 }
 
 fn text(sentence: &str, facts: &[String], advice: &str) -> String {

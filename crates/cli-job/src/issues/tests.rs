@@ -1,5 +1,5 @@
 use assay_answers::links::PublicPages;
-use assay_domain::fix::WatchedFix;
+use assay_domain::{fix::WatchedFix, verdict::Figures};
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,13 +20,21 @@ fn test(name: &str) -> TestName {
     }
 }
 
-fn entry(name: &str, status: &str) -> TestEntry {
-    serde_json::from_value(json!({
+fn entry(name: &str, status: &str) -> VerdictEntry {
+    let mut entry = json!({
         "testName": name, "filePath": "cart.py", "formerNames": [{"name": "old", "filePath": "cart.py"}], "status": status,
-        "explanation": "Passed on retry in 4 of 9 runs", "failingSince": null, "timeLostMs": 660_000,
-        "owners": ["@shop/web", "a b"],
-    }))
-    .unwrap()
+        "explanation": "Passed on retry in 4 of 9 runs", "alsoActive": [], "labels": [], "failingOn": [],
+        "owners": ["@shop/web", "a b"], "ownersAmbiguous": false,
+    });
+    let figures = Figures {
+        time_lost_ms: Some(660_000),
+        ..Figures::default()
+    };
+    let Value::Object(figures) = json!(figures) else {
+        panic!()
+    };
+    entry.as_object_mut().unwrap().extend(figures);
+    serde_json::from_value(entry).unwrap()
 }
 
 fn fixes(state: Option<&str>) -> Vec<WatchedFix> {
