@@ -119,11 +119,6 @@ impl StableBranchState {
         self.failing.len()
     }
 
-    /// The failing tests.
-    pub fn failing_tests(&self) -> impl Iterator<Item = TestOrdinal> {
-        self.failing.keys().copied()
-    }
-
     /// Whether this test fails.
     pub fn fails(&self, test: TestOrdinal) -> bool {
         self.failing.contains_key(&test)
