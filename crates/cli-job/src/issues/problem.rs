@@ -127,20 +127,17 @@ impl Problem {
         place: &Place,
     ) -> Self {
         let stable = code(&place.stable_branch);
-        let (kind, label, advice) = match entry.is_some_and(is_broken) {
-            true => (
-                "Broken test",
-                "broken-test",
-                format!("Its failures on {stable} are most probably the code's."),
-            ),
-            false => (
-                "Flaky test",
-                "flaky-test",
-                format!(
-                    "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue \
-                     is closed when the fix held on {stable}.",
-                    fenced(&format!("Assay-Fixes: {}", test.name))
-                ),
+        let is_broken = entry.is_some_and(is_broken);
+        let (kind, label) = match is_broken {
+            true => ("Broken test", "broken-test"),
+            false => ("Flaky test", "flaky-test"),
+        };
+        let advice = match is_broken {
+            true => format!("Its failures on {stable} are most probably the code's."),
+            false => format!(
+                "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue \
+                 is closed when the fix held on {stable}.",
+                fenced(&format!("Assay-Fixes: {}", test.name))
             ),
         };
         let page = links::test(place.project, &test.name, test.file_path.as_deref());
