@@ -46,14 +46,9 @@ pub(crate) fn with_file(command: &Command, given: Vec<OsString>) -> anyhow::Resu
     let Some((name, matches)) = chosen else {
         return Ok(given);
     };
-    let folder = Path::new(".");
-    let path = owners::repository(folder)
-        .unwrap_or_else(|| folder.to_owned())
-        .join(PATH);
-    if !path.exists() {
+    let Some(text) = file_of_checkout(Path::new("."), PATH)? else {
         return Ok(given);
-    }
-    let text = text::read(&path, 1).with_context(|| format!("{PATH} is not read"))?;
+    };
     let entries = entries(command, name, &text)?;
     let Some(command) = command.find_subcommand(name) else {
         return Ok(given);
@@ -67,10 +62,26 @@ pub(crate) fn with_file(command: &Command, given: Vec<OsString>) -> anyhow::Resu
     Ok([before, &flags, after].concat())
 }
 
+/// The text of a file of the repository that contains this folder, or of the folder itself; none without the file.
+pub(crate) fn file_of_checkout(folder: &Path, path: &str) -> anyhow::Result<Option<String>> {
+    let root = owners::repository(folder).unwrap_or_else(|| folder.to_owned());
+    let file = root.join(path);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = text::read(&file, 1).with_context(|| format!("{path} is not read"))?;
+    Ok(Some(text))
+}
+
+/// What is wrong at this byte of a file's text.
+pub(crate) fn mistake((path, text): (&str, &str), at: usize, problem: &str) -> Misuse {
+    let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    Misuse(format!("{path}, line {line}: {problem}"))
+}
+
 /// The entries of the file, each checked by the command `name`, or by another one if that has no such flag.
 fn entries<'a>(program: &Command, name: &str, text: &'a str) -> anyhow::Result<Vec<Entry<'a>>> {
-    let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-    let wrong = |at: usize, problem: String| Misuse(format!("{PATH}, line {}: {problem}", line(at)));
+    let wrong = |at: usize, problem: String| mistake((PATH, text), at, &problem);
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().unwrap_or_default().start;
         wrong(at, format!("{}; write `flag = value`", error.message()))

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use assay_cli_job::gate::excuses::Excuse;
-use assay_cli_local::sources::{owners, text};
-use assay_cli_terminal::misuse::Misuse;
 use assay_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use toml::{Spanned, value::Datetime};
+
+use crate::config::{file_of_checkout, mistake};
 
 /// The file, from the root of the checkout.
 pub(crate) const PATH: &str = ".assay/excused.toml";
@@ -38,16 +37,10 @@ pub(crate) struct Entry {
 
 /// The excuses of the repository that contains this folder, or of the folder itself; none without the file.
 pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Excuse>> {
-    let root = owners::repository(folder).unwrap_or_else(|| folder.to_owned());
-    let path = root.join(PATH);
-    if !path.exists() {
+    let Some(text) = file_of_checkout(folder, PATH)? else {
         return Ok(Vec::new());
-    }
-    let text = text::read(&path, 1).with_context(|| format!("{PATH} is not read"))?;
-    let mistake = |at: usize, problem: &str| {
-        let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        Misuse(format!("{PATH}, line {line}: {problem}"))
     };
+    let mistake = |at: usize, problem: &str| mistake((PATH, &text), at, problem);
     let file: Result<ExcusedFile<Spanned<Entry>>, _> = toml::from_str(&text);
     let file = file.map_err(|error| mistake(error.span().unwrap_or_default().start, error.message()))?;
     let excuse = |entry: Spanned<Entry>| {

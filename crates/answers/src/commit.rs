@@ -104,12 +104,11 @@ fn of_pull_request(rows: Vec<RunRow>) -> Option<CommitRuns> {
     let (queued, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.queue.is_some());
     let own = since_last_push(own);
     let first_run = order(&own).into_iter().map(|((first_run, _), _)| first_run).max();
-    let queued = joined(queued).map_or_else(Vec::new, |queued| queued.runs);
-    let is_current = |row: &&RunRow| first_run.is_none_or(|first| row.started_at >= first);
-    let queued = match queued.first().filter(is_current) {
-        Some(_) => queued,
-        None => Vec::new(),
-    };
+    let mut queued = joined(queued).map_or_else(Vec::new, |queued| queued.runs);
+    let is_current = |row: &RunRow| first_run.is_none_or(|first| row.started_at >= first);
+    if !queued.first().is_some_and(is_current) {
+        queued.clear();
+    }
     let mut commit = joined(own).or_else(|| joined(queued.clone()))?;
     commit.queued = queued;
     Some(commit)

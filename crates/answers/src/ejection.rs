@@ -79,13 +79,13 @@ pub struct BlamedTest {
     pub probability: f64,
 }
 
-/// What the other runs say of a test that failed in a merge queue. Each is none if the test did not run there.
+/// What the other runs say of a test that failed in a merge queue.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OtherRuns {
     /// Whether it failed in the pull request's own run.
-    pub failed_alone: Option<bool>,
+    pub failed_alone: bool,
     /// Whether it failed in the run ahead.
-    pub failed_ahead: Option<bool>,
+    pub failed_ahead: bool,
     /// The share of the other runs outside of queues in which it failed.
     pub rate: f64,
 }
@@ -106,14 +106,13 @@ impl OtherRuns {
         let (mut others, mut failed_others) = (0_u32, 0_u32);
         for observed in history.runs.iter().filter(|observed| observed.ran(test)) {
             let (run, failed) = (&observed.run, observed.failed(test));
-            let is_queued = run.branch.as_deref().is_some_and(is_queue_branch);
-            if is_own(run) {
-                of.failed_alone = Some(failed || of.failed_alone == Some(true));
-            } else if !is_queued {
+            if run.branch.as_deref().is_some_and(is_queue_branch) {
+                of.failed_ahead |= failed && is_ahead(run);
+            } else if is_own(run) {
+                of.failed_alone |= failed;
+            } else {
                 others += 1;
                 failed_others += u32::from(failed);
-            } else if is_ahead(run) {
-                of.failed_ahead = Some(failed || of.failed_ahead == Some(true));
             }
         }
         of.rate = f64::from(failed_others) / f64::from(others.max(1));
@@ -122,26 +121,17 @@ impl OtherRuns {
 
     /// Whether the test seldom fails, also in the run ahead.
     pub fn is_seldom(self) -> bool {
-        self.rate < OFTEN && self.failed_ahead != Some(true)
+        self.rate < OFTEN && !self.failed_ahead
     }
 
     /// Whose the failure is, by its most probable cause. `seldom` is the number of failed tests of the run that
     /// [seldom fail](Self::is_seldom).
     pub fn blame(self, cause: Cause, seldom: usize) -> Blame {
-        let (alone, ahead) = (self.failed_alone == Some(true), self.failed_ahead == Some(true));
-        let is_rare = self.rate < OFTEN;
+        let (alone, is_rare) = (self.failed_alone, self.rate < OFTEN);
         match cause {
             Cause::BrokenBefore => Blame::Base,
             Cause::Flake if !is_rare => Blame::Chance,
-            Cause::Flake
-            | Cause::Environment
-            | Cause::ThisChange
-            | Cause::EarlierOnBranch
-            | Cause::Unclear
-                if ahead =>
-            {
-                Blame::Ahead
-            }
+            _ if self.failed_ahead => Blame::Ahead,
             Cause::Flake | Cause::Environment if alone && is_rare => Blame::PullRequest,
             Cause::Flake if seldom > 1 => Blame::Combination,
             Cause::Flake => Blame::Chance,
@@ -196,25 +186,16 @@ fn blamed(
         .iter()
         .rev()
         .max_by(|one, other| broken(one).total_cmp(&broken(other)));
-    let Some(failure) = worst.copied() else {
-        return Ok(None);
-    };
-    let runs = results.runs.iter().map(|run| run.started_at);
-    let Some(started) = runs.max() else {
+    let started = results.runs.iter().map(|run| run.started_at).max();
+    let Some((failure, started)) = worst.copied().zip(started) else {
         return Ok(None);
     };
     let (others, seldom) = in_snapshot(store, project, |snapshot| {
         let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;
-        let of_queue = history
-            .runs
-            .iter()
-            .find(|observed| own.iter().any(|own| own.run_number == observed.run.number));
-        let release_branch = of_queue.and_then(|observed| observed.run.release_branch.clone());
+        let is_own = |run: &RunFacts| own.iter().any(|own| own.run_number == run.number);
+        let known = history.runs.iter().find(|observed| is_own(&observed.run));
+        let release_branch = known.and_then(|observed| observed.run.release_branch.clone());
         let history = history.of_stable_branch(release_branch.as_deref());
-        let is_own = |run: &RunFacts| {
-            let mut own = own.iter().filter(|own| own.queue.is_none());
-            own.any(|own| own.run_number == run.number)
-        };
         let of = |failure: &ExplainedFailure| OtherRuns::of(&history, failure.test, is_own, queue);
         let seldom = failed.iter().filter(|failure| of(failure).is_seldom()).count();
         Ok((of(failure), seldom))
@@ -242,11 +223,8 @@ fn probability(blame: Blame, of: &CauseProbabilities) -> f64 {
 impl Ejection {
     /// What happened and what to do, as one sentence each. `shown` writes the name of a test or branch for the text.
     pub fn sentence(&self, shown: impl Fn(&str) -> String) -> String {
-        let base = self
-            .queue
-            .base
-            .as_deref()
-            .map_or_else(|| "the base".to_owned(), &shown);
+        let base = self.queue.base.as_deref();
+        let base = base.map_or_else(|| "the base".to_owned(), &shown);
         let Some(of) = &self.test else {
             return "It failed outside of its tests.".to_owned();
         };

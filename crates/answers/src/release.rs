@@ -15,7 +15,7 @@ use assay_domain::{
     timestamp::{DAY_MS, Timestamp},
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, Verdict, VerdictStatus},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     numbers::count,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Whether a release may be cut from a branch, by the runs of the last 14 days.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseState {
@@ -51,7 +51,7 @@ pub struct ReleaseState {
 }
 
 /// A test that fails on a branch from which releases are made.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseFailure {
@@ -96,19 +96,20 @@ pub fn release(
         let mut owners = judged.owners.lookup();
         let mut failures = Vec::new();
         for verdict in judged.verdicts.iter() {
-            if let Some(failing_since) = own.failing_since(history, verdict.test) {
-                let TestName { name, file_path } = name_of(&names, verdict.test)?.owned();
-                failures.push(ReleaseFailure {
-                    fails_on_stable: judged.stable.fails(verdict.test),
-                    author_name: None,
-                    status: verdict.status,
-                    flake_score: verdict.figures.flake_score,
-                    ownership: owners.of(file_path.as_deref()).clone(),
-                    failing_since,
-                    test_name: name,
-                    file_path,
-                });
-            }
+            let Some(failing_since) = own.failing_since(history, verdict.test) else {
+                continue;
+            };
+            let TestName { name, file_path } = name_of(&names, verdict.test)?.owned();
+            failures.push(ReleaseFailure {
+                fails_on_stable: judged.stable.fails(verdict.test),
+                author_name: None,
+                status: verdict.status,
+                flake_score: verdict.figures.flake_score,
+                ownership: owners.of(file_path.as_deref()).clone(),
+                failing_since,
+                test_name: name,
+                file_path,
+            });
         }
         let is_stable = branch == &*history.stable_branch;
         let there_only = |failure: &ReleaseFailure| is_stable || !failure.fails_on_stable;
@@ -119,9 +120,8 @@ pub fn release(
             (!there_only(failure), newest, name)
         });
         let of_there_only = failures.iter().filter(|failure| there_only(failure));
-        let flaky = of_there_only
-            .clone()
-            .filter(|failure| failure.status == VerdictStatus::Flaky);
+        let is_flaky = |failure: &&ReleaseFailure| failure.status == VerdictStatus::Flaky;
+        let flaky = of_there_only.clone().filter(is_flaky);
         let (of_branch, stable) = (own.state(history), judged.stable.state(history));
         let is_missing = |suite: &&SuiteState| !of_branch.suites.iter().any(|own| own.suite == suite.suite);
         let missing = stable.suites.iter().filter(is_missing);
@@ -164,10 +164,11 @@ pub fn release(
 /// newest one of the stable branch; or they lack or skipped a test that failed when it last ran, and that the stable branch
 /// still runs.
 fn partial_runs(history: &History, branch: &str) -> Vec<String> {
+    let complete = |index: usize| history.runs.get(index).filter(|run| run.ending.complete);
     let runs_of = |branch: &str| -> BTreeMap<Arc<str>, Vec<&RunObservations>> {
-        let runs = history.runs_of(branch).into_iter();
-        let complete = |index: usize| history.runs.get(index).filter(|run| run.ending.complete);
-        runs.map(|(suite, runs)| (suite, runs.into_iter().filter_map(complete).collect()))
+        let suites = history.runs_of(branch).into_iter();
+        suites
+            .map(|(suite, runs)| (suite, runs.into_iter().filter_map(complete).collect()))
             .collect()
     };
     let stable = runs_of(&history.stable_branch);
@@ -190,13 +191,12 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
         }
         let is_not_run =
             |test: &TestOrdinal| !newest.ran(*test) && on_stable.is_some_and(|run| run.ran(*test));
-        match unresolved.iter().filter(is_not_run).count() {
-            0 => None,
-            1 => Some(format!("{run} did not run 1 test that failed when it last ran")),
-            tests => Some(format!(
-                "{run} did not run {tests} tests that failed when they last ran"
-            )),
-        }
+        let tests = match unresolved.iter().filter(is_not_run).count() {
+            0 => return None,
+            1 => "1 test that failed when it last ran".to_owned(),
+            tests => format!("{tests} tests that failed when they last ran"),
+        };
+        Some(format!("{run} did not run {tests}"))
     };
     runs_of(branch).into_iter().filter_map(sentence).collect()
 }
@@ -223,10 +223,9 @@ impl ReleaseState {
             return vec![nothing_ran(branch)];
         }
         let missing = self.missing_suites.iter().map(|suite| {
-            let name = if suite.is_empty() {
-                "the default suite"
-            } else {
-                suite
+            let name = match suite.as_str() {
+                "" => "the default suite",
+                name => name,
             };
             format!("{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days")
         });
@@ -236,10 +235,6 @@ impl ReleaseState {
 
     fn failing_sentence(&self) -> String {
         let (branch, stable) = (&self.state.branch, &self.stable.branch);
-        let and_not = match branch == stable {
-            true => String::new(),
-            false => format!(" and not on {stable}"),
-        };
         let failing = match self.failing_there_only {
             0 => "no test fails".to_owned(),
             failing => fail(failing),
@@ -249,21 +244,24 @@ impl ReleaseState {
             (1, 1) => ", and it is flaky".to_owned(),
             (flaky, _) => format!(", {flaky} of them flaky"),
         };
-        format!("{failing} on {branch}{and_not}{of_them}")
+        match branch == stable {
+            true => format!("{failing} on {branch}{of_them}"),
+            false => format!("{failing} on {branch} and not on {stable}{of_them}"),
+        }
     }
 
     /// What the branches lack or share.
     fn other_facts(&self, now: Timestamp) -> impl Iterator<Item = String> {
         let both = self.state.failing.saturating_sub(self.failing_there_only);
-        let both = (both > 0).then(|| format!("{} on both", fail(both)));
-        let stable = &self.stable;
-        let lacks_stable = stable.suites.is_empty() && self.state.branch != stable.branch;
+        let lacks_stable = self.stable.suites.is_empty() && self.state.branch != self.stable.branch;
         let oldest = self.state.suites.iter().map(|suite| suite.started_at).min();
-        let days = oldest.map(|oldest| now.since_ms(oldest).div_euclid(DAY_MS));
-        let age = days.filter(|days| *days > 0);
-        both.into_iter()
-            .chain(lacks_stable.then(|| nothing_ran(&stable.branch)))
-            .chain(age.map(|days| format!("by runs up to {days} d old")))
+        let days = oldest.map_or(0, |oldest| now.since_ms(oldest).div_euclid(DAY_MS));
+        let facts = [
+            (both > 0).then(|| format!("{} on both", fail(both))),
+            lacks_stable.then(|| nothing_ran(&self.stable.branch)),
+            (days > 0).then(|| format!("by runs up to {days} d old")),
+        ];
+        facts.into_iter().flatten()
     }
 }
 

@@ -17,7 +17,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::numbers::count;
 
@@ -117,11 +117,6 @@ impl StableBranchState {
     /// The number of failing tests.
     pub fn failing(&self) -> usize {
         self.failing.len()
-    }
-
-    /// The failing tests.
-    pub fn failing_tests(&self) -> impl Iterator<Item = TestOrdinal> {
-        self.failing.keys().copied()
     }
 
     /// Whether this test fails.
@@ -244,7 +239,7 @@ impl StableBranchState {
 }
 
 /// The state of a branch, as of the newest runs of its suites.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BranchState {
@@ -263,7 +258,7 @@ pub struct BranchState {
 }
 
 /// The newest run of a suite on a branch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SuiteState {

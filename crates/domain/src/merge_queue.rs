@@ -21,10 +21,8 @@ vocabulary!(
 pub enum NamedIn {
     /// The part of the branch is the base, `/pr-`, the pull request, `-` and the commit of the run ahead.
     Base,
-    /// The part of the branch is the number.
-    Number,
-    /// The branch has `pr-` before each number.
-    Branch,
+    /// The branch has this before each number.
+    Branch(&'static str),
     /// Neither the branch nor the title has a documented form.
     Nothing,
     /// The title of its pull request, such as `merge queue: checking main (ee7d5da), #12012 and #12017 together`.
@@ -36,10 +34,10 @@ pub enum NamedIn {
 /// Bors tests each batch on one branch. The reader of CI's variables names it after the pull requests.
 pub const MERGE_QUEUES: [(&str, NamedIn); 7] = [
     ("gh-readonly-queue/%", NamedIn::Base),
-    ("merge-requests/%/train", NamedIn::Number),
+    ("merge-requests/%/train", NamedIn::Branch("merge-requests/")),
     ("mergify/merge-queue/%", NamedIn::Title),
-    ("trunk-merge/%", NamedIn::Branch),
-    ("bors/pr-%", NamedIn::Branch),
+    ("trunk-merge/%", NamedIn::Branch("pr-")),
+    ("bors/pr-%", NamedIn::Branch("pr-")),
     ("gtmq_%", NamedIn::Nothing),
     ("mq-bot-%", NamedIn::Nothing),
 ];
@@ -86,9 +84,8 @@ impl MergeQueue {
                     queue.base_revision = (!revision.is_empty()).then(|| revision.to_owned());
                 }
             }
-            NamedIn::Number => queue.pull_requests = part.parse().into_iter().collect(),
             NamedIn::Nothing => {}
-            NamedIn::Branch => queue.pull_requests = numbers_after(branch, "pr-"),
+            NamedIn::Branch(mark) => queue.pull_requests = numbers_after(branch, mark),
             NamedIn::Title => {
                 let title = title.unwrap_or_default();
                 let words = title.split_once(" (").map(|(words, _)| words);

@@ -4,7 +4,7 @@ mod candidates;
 mod lookup;
 mod rules;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use candidates::Candidates;
 pub use lookup::{Lookup, Owners, PLACES};
@@ -31,7 +31,7 @@ impl OwnersFile {
 }
 
 /// The owners of a test's file.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Ownership {

@@ -1,6 +1,6 @@
 //! Numbered pages, for lists that are computed as a whole, and the position in the runs list.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
@@ -38,7 +38,7 @@ impl PerPage {
 }
 
 /// The position of a page in a list that is computed as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Page {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     id::{OrganizationId, ProjectId},
@@ -122,7 +122,7 @@ const fn visible_from(plan: Plan, now: Timestamp) -> Timestamp {
 }
 
 /// The `project` field of every response but the project list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProjectTag {
     /// Its id.

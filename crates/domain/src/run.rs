@@ -208,12 +208,9 @@ impl RunRow {
 
     /// Its pull requests: several if a merge queue tested them together.
     pub fn pull_requests(&self) -> Vec<i64> {
-        match self
-            .queue
-            .as_ref()
-            .filter(|queue| !queue.pull_requests.is_empty())
-        {
-            Some(queue) => queue.pull_requests.clone(),
+        let of_queue = self.queue.as_ref().map(|queue| &queue.pull_requests);
+        match of_queue.filter(|numbers| !numbers.is_empty()) {
+            Some(numbers) => numbers.clone(),
             None => self.pull_request_number.into_iter().collect(),
         }
     }

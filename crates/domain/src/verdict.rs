@@ -321,7 +321,7 @@ impl Suspects {
 }
 
 /// A test in the flaky list, and of an offline analysis.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictEntry {
@@ -364,6 +364,14 @@ pub struct VerdictEntry {
 }
 
 impl VerdictEntry {
+    /// The test.
+    pub fn test(&self) -> TestName {
+        TestName {
+            name: self.test_name.clone(),
+            file_path: self.file_path.clone(),
+        }
+    }
+
     /// The entry of a verdict on the named test, without owners and former names.
     pub fn new(
         test: TestName,
@@ -424,7 +432,7 @@ pub struct FailingSince {
 }
 
 /// The newest run that did not skip a test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {

@@ -17,7 +17,7 @@ mod webhook;
 
 pub(crate) use assay_outbound::Allowed;
 pub(crate) use config::read;
-pub(crate) use request::Request;
+pub(crate) use request::{Request, RequestEntry};
 pub(crate) use secret::Secret;
 pub(crate) use slack::{Slack, SlackAddress};
 pub(crate) use smtp::{Encryption, Mail};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_messages::{Channel, Content, Outgoing, Receipt, SendError, text};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::http::{HeaderName, HeaderValue};
 
@@ -15,12 +16,21 @@ use crate::targets::{
 /// Longest subject, in characters: Jira allows 255.
 const SUBJECT_CHARS: usize = 250;
 
+/// A request of the file of targets.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = …, body = … }")]
+pub(crate) struct RequestEntry {
+    url: Secret,
+    #[serde(default)]
+    headers: BTreeMap<String, Secret>,
+    body: String,
+}
+
 /// Posts a template of JSON, whose texts have the message in place of `{subject}`, `{text}`, `{url}` and `{id}`.
 #[derive(Debug)]
 pub(crate) struct Request {
     http: Http,
-    headers: BTreeMap<String, Secret>,
-    template: String,
+    entry: RequestEntry,
 }
 
 impl Request {
@@ -28,27 +38,19 @@ impl Request {
     ///
     /// # Errors
     /// If the address is not allowed, a header is none, or the template is not an object of JSON.
-    pub(crate) fn new(
-        address: &Secret,
-        headers: BTreeMap<String, Secret>,
-        template: &str,
-        allowed: &Allowed,
-    ) -> Result<Self, &'static str> {
+    pub(crate) fn new(entry: RequestEntry, allowed: &Allowed) -> Result<Self, &'static str> {
         let is_header = |(name, value): (&String, &Secret)| {
             name.parse::<HeaderName>().is_ok() && HeaderValue::from_str(value.reveal()).is_ok()
         };
-        if !headers.iter().all(is_header) {
+        if !entry.headers.iter().all(is_header) {
             return Err("headers has a name or a value that no header may have");
         }
-        let json: Value = serde_json::from_str(template).map_err(|_| "body is not JSON")?;
+        let json: Value = serde_json::from_str(&entry.body).map_err(|_| "body is not JSON")?;
         if !json.is_object() {
             return Err("body is not a JSON object");
         }
-        Ok(Self {
-            http: Http::new(Endpoint::new(address, allowed)?, allowed),
-            headers,
-            template: template.to_owned(),
-        })
+        let http = Http::new(Endpoint::new(&entry.url, allowed)?, allowed);
+        Ok(Self { http, entry })
     }
 
     fn body(&self, message: &Outgoing<'_>, content: &Content) -> String {
@@ -59,17 +61,16 @@ impl Request {
             ("{url}", content.url.clone().unwrap_or_default()),
             ("{id}", message.id.to_string()),
         ];
-        filled(&self.template, &texts)
+        filled(&self.entry.body, &texts)
     }
 }
 
 impl Channel for Request {
     fn send(&self, message: &Outgoing<'_>) -> Result<Receipt, SendError> {
         let body = within_limit(message.content, |content| self.body(message, content));
-        let headers = self.headers.iter();
-        let headers: Vec<(&str, &str)> = headers
-            .map(|(name, value)| (name.as_str(), value.reveal()))
-            .collect();
+        let headers = self.entry.headers.iter();
+        let headers = headers.map(|(name, value)| (name.as_str(), value.reveal()));
+        let headers: Vec<(&str, &str)> = headers.collect();
         let answer = self.http.post_and_read(&headers, &body)?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
         // GraphQL refuses with status 200.

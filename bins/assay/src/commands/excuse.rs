@@ -7,7 +7,7 @@ use assay_cli_job::gate::{
     excuses::{Excuse, ExcuseState, MOST_DAYS},
     judged::{JudgedFailure, JudgedRun},
 };
-use assay_cli_terminal::output;
+use assay_cli_terminal::{output, when};
 use assay_domain::{id::RunId, timestamp::Timestamp};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -96,16 +96,11 @@ fn check(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<
     let mut known = HashSet::new();
     let problems = excuses.iter().filter_map(|excuse| {
         let is_double = !known.insert((&excuse.test, &excuse.file, &excuse.fingerprint));
-        let Excuse {
-            test,
-            until,
-            owner,
-            ticket,
-            ..
-        } = excuse;
+        let (test, until) = (&excuse.test, &excuse.until);
         match excuse.state(now) {
             ExcuseState::Expired => Some(format!(
-                "{test} was excused until {until}. Fix it, or agree on another day with {owner} ({ticket})."
+                "{test} was excused until {until}. Fix it, or agree on another day with {} ({}).",
+                excuse.owner, excuse.ticket
             )),
             ExcuseState::TooLong => Some(format!(
                 "{test} is excused until {until}. Choose a day at most {MOST_DAYS} days ahead."
@@ -129,7 +124,7 @@ fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<E
     let entry = |excuse: &Excuse| {
         json!({
             "test": excuse.test, "file": excuse.file, "fingerprint": excuse.fingerprint, "owner": excuse.owner,
-            "reason": excuse.reason, "ticket": excuse.ticket, "until": excuse.until, "state": excuse.state(now).word(),
+            "reason": excuse.reason, "ticket": excuse.ticket, "until": excuse.until, "state": excuse.state(now),
         })
     };
     let value = json!({"path": PATH, "excused": excuses.iter().map(entry).collect::<Vec<_>>()});
@@ -152,14 +147,10 @@ fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<E
 
 fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let (mut api, project) = args.server.open(global)?;
-    let answer = api.get(&format!(
-        "projects/{project}/runs/{}/failures?limit=200",
-        args.run
-    ))?;
-    let run = JudgedRun::of_stored_run(&answer)?;
-    let last = now.plus_days(args.days).to_string();
-    let until = last.split_once('T').and_then(|(day, _)| day.parse().ok());
-    let until = until.context("the day is no date")?;
+    let path = format!("projects/{project}/runs/{}/failures?limit=200", args.run);
+    let run = JudgedRun::of_stored_run(&api.get(&path)?)?;
+    let until = when::day(now.plus_days(args.days));
+    let until = until.parse().context("the day is no date")?;
     let mut known = HashSet::new();
     let acceptable = run.failed().filter(|failure| {
         let key = (&failure.test_name, &failure.file_path, &failure.fingerprint);

@@ -27,7 +27,7 @@ use crate::{
     gate::{
         flags::{GateFlags, GateOutput},
         record::{self, DecisionTarget},
-        stored::StoredRunFlags,
+        stored::{self, StoredRunFlags},
     },
     global::Global,
     report_to,
@@ -115,12 +115,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     }
     let rules = args.gate.rules()?;
     let judged = match args.stored.run {
-        Some(run) => args.stored.fetch(
-            global.progress(),
-            run,
-            args.flags.project.as_deref(),
-            &args.flags.ingest.connection,
-        ),
+        Some(run) => args.stored.fetch(global, run, &args.flags),
         None => files::read(global.progress(), &args.paths, args.flags.report.format.0).and_then(|files| {
             match args.history.is_empty() {
                 true => judge_by_server(global, args, &files),
@@ -130,10 +125,11 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     };
     let judged = match judged {
         Ok(judged) => judged,
-        Err(error) if error.is::<Misuse>() => return Err(error),
         Err(error) => {
-            errors::print(&error.context("the causes of the failures are unknown, so nothing is excused"));
-            return Ok(ExitCode::from(UNKNOWN));
+            return unknown(
+                error,
+                "the causes of the failures are unknown, so nothing is excused",
+            );
         }
     };
     let decision = policy::decide(&judged, &rules);
@@ -152,22 +148,23 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     })
 }
 
+/// The status where the server, the history or a report cannot be read. Wrong usage has its own.
+fn unknown(error: anyhow::Error, what: &'static str) -> anyhow::Result<ExitCode> {
+    if error.is::<Misuse>() {
+        return Err(error);
+    }
+    errors::print(&error.context(what));
+    Ok(ExitCode::from(UNKNOWN))
+}
+
 /// Prints whether a release may be cut from a branch.
 fn release(global: &Global, args: &GateArgs, branch: &str) -> anyhow::Result<ExitCode> {
-    let (project, connection) = (args.flags.project.as_deref(), &args.flags.ingest.connection);
-    let fetched = args
-        .stored
-        .fetch_release(global.progress(), branch, project, connection);
-    let (answer, release) = match fetched {
+    let (release, answer) = match args.stored.fetch_release(global, branch, &args.flags) {
         Ok(fetched) => fetched,
-        Err(error) if error.is::<Misuse>() => return Err(error),
-        Err(error) => {
-            errors::print(&error.context("it is not known whether a release may be cut"));
-            return Ok(ExitCode::from(UNKNOWN));
-        }
+        Err(error) => return unknown(error, "it is not known whether a release may be cut"),
     };
     let is_json = global.json || args.output == GateOutput::Json;
-    output::print(is_json, &answer, || release.text())?;
+    output::print(is_json, &answer, || stored::text(&release))?;
     Ok(match release.answer {
         ReleaseAnswer::Yes => ExitCode::SUCCESS,
         ReleaseAnswer::No => ExitCode::from(args.gate.exit_code.unwrap_or(1)),

@@ -4,25 +4,22 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use assay_answers::links;
-use assay_cli_job::issues::{
-    Action, Change, ErrorEntry, FixAnswer, Place, Problem, Section, Subject, TestEntry, dismissed_subjects,
-    open_subjects, plan,
-};
+use assay_cli_job::issues::{Change, Place, Problem, errors, plan, tests};
 use assay_cli_local::sources::ci;
 use assay_cli_remote::{
     codehost::{PostError, issues::Issues},
     server::read_api::{ReadApi, path_of_test},
 };
 use assay_cli_terminal::{message, misuse::Misuse, output, retry::Transient as _, values::duration};
-use assay_domain::{issue::Issue, test::TestName};
+use assay_domain::{
+    issue::{Issue, IssueAction},
+    verdict::VerdictEntry,
+};
 use clap::{ArgGroup, Args};
-use serde::Deserialize;
+use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{clock, environment, global::Global, server_flags::ProjectFlags};
-
-/// Most tests without an issue whose fixes are looked up in a call.
-const MOST_NEW: usize = 50;
 
 const EXAMPLES: &str = "\
 For a job of the stable branch on GitHub (GITHUB_TOKEN with `issues: write`) or GitLab (GITLAB_TOKEN with the scope `api`). Every \
@@ -66,16 +63,16 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let (progress, deadline) = (global.progress(), args.server.connection.deadline());
     let job = ci::context(&environment::variable);
     let host = Issues::of_job(job.provider, &environment::variable, deadline, progress)?;
-    if host.is_none() && args.apply {
-        let missing =
-            "no job of GitHub or GitLab with a token; set GITHUB_TOKEN or GITLAB_TOKEN, or use --plan";
-        return Err(Misuse(missing.to_owned()).into());
-    }
     if host.is_none() {
+        if args.apply {
+            let missing =
+                "no job of GitHub or GitLab with a token; set GITHUB_TOKEN or GITLAB_TOKEN, or use --plan";
+            return Err(Misuse(missing.to_owned()).into());
+        }
         message!("no token of GitHub or GitLab, so no issue was read and each is listed as new");
     }
     let (mut api, project) = args.server.open(global)?;
-    let (listed, answer) = api.flaky_list::<TestEntry>(project, "")?;
+    let (listed, answer) = api.flaky_list(project, "")?;
     let stable_branch = answer.pointer("/stable/branch").and_then(Value::as_str);
     let stable_branch = stable_branch
         .context("the server's answer has no stable branch")?
@@ -93,45 +90,19 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     };
     let existing = host.as_ref().map(existing).transpose()?.unwrap_or_default();
     let problems = problems(&mut api, args, &place, &listed, &existing)?;
-    let changes = plan(&problems, &existing);
+    let mut changes = plan(&problems, &existing);
     let most = usize::from(args.max);
     let left = changes.len().saturating_sub(most);
-    let (mut done, mut made, mut refused) = (Vec::new(), Vec::new(), None);
-    for change in changes.iter().take(most) {
-        let mut number = change.number();
-        if let Some(host) = host.as_ref().filter(|_| args.apply) {
-            match apply(host, change) {
-                Ok(of_issue) => number = Some(of_issue),
-                Err(error) => {
-                    let is_of_one_issue = matches!(error, PostError::Refused { .. }) && !error.is_transient();
-                    let error = explained(error).context(heading(change, number));
-                    if !is_of_one_issue {
-                        let made = output::count(done.len(), "change");
-                        return Err(error.context(format!("{made} made, and the next call goes on")));
-                    }
-                    // It must not keep the other changes from being made.
-                    refused.get_or_insert(error);
-                    continue;
-                }
-            }
-            made.extend(number.filter(|_| change.action == Action::Create));
-        }
-        done.push((change, number));
+    changes.truncate(most);
+    let mut refused = None;
+    if let Some(host) = host.filter(|_| args.apply) {
+        (changes, refused) = apply_all(&host, changes, &problems)?;
     }
-    if let Some(host) = host.as_ref().filter(|_| !made.is_empty()) {
-        close_second(host, &problems, &made)?;
-    }
-    let entry = |(change, number): &(&Change<'_>, Option<u64>)| {
-        let action = change.action.word();
-        json!({"action": action, "number": number, "title": change.title(), "why": change.why()})
-    };
-    let entries: Vec<_> = done.iter().map(entry).collect();
-    let answer = json!({"applied": args.apply, "changes": entries, "left": left});
+    let answer = json!({"applied": args.apply, "changes": changes, "left": left});
     output::print(global.json, &answer, || {
-        let line =
-            |(change, number): &(&Change<'_>, _)| format!("{}\n  {}", heading(change, *number), change.why());
-        let lines = done.iter().map(line);
-        let last = match (done.is_empty(), left) {
+        let line = |change: &Change<'_>| format!("{}\n  {}", heading(change), change.why);
+        let lines = changes.iter().map(line);
+        let last = match (changes.is_empty(), left) {
             (true, _) => Some("No issue needs a change".to_owned()),
             (false, 0) => None,
             (false, left) => Some(format!("{left} more in the next calls, because of --max {most}")),
@@ -141,59 +112,33 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
-/// What the server knows of the tests and errors that cost enough, and of those with an open issue. Those whose issue a person
-/// closed are left out.
+/// What the server knows of the tests and errors that cost enough, and of those with an open issue.
 fn problems(
     api: &mut ReadApi<'_>,
     args: &IssuesArgs,
     place: &Place,
-    listed: &[TestEntry],
+    listed: &[VerdictEntry],
     existing: &[Issue],
 ) -> anyhow::Result<Vec<Problem>> {
-    #[derive(Deserialize)]
-    struct Errors {
-        errors: Vec<ErrorEntry>,
-    }
-    let least = u64::try_from(args.min_time_lost.as_millis()).unwrap_or(u64::MAX);
-    let (open, dismissed) = (open_subjects(existing), dismissed_subjects(existing));
-    let mut tests: Vec<TestName> = Vec::new();
-    for subject in &open {
-        let Subject::Test(test) = subject else { continue };
-        let entry = listed.iter().find(|entry| entry.is(subject));
-        let test = entry.map_or_else(|| test.clone(), TestEntry::test);
-        if !tests.contains(&test) {
-            tests.push(test);
-        }
-    }
-    let (broken, flaky): (Vec<_>, Vec<_>) = listed
-        .iter()
-        .filter(|entry| entry.costs(least) && !open.iter().chain(&dismissed).any(|subject| entry.is(subject)))
-        .partition(|entry| entry.is_broken());
-    let new = broken.into_iter().chain(flaky).map(TestEntry::test);
-    tests.extend(new.take(MOST_NEW));
     let mut problems = Vec::new();
-    for test in tests {
-        let entry = listed.iter().find(|entry| entry.test() == test);
+    for (test, entry) in tests(listed, existing, args.min_time_lost) {
         let path = path_of_test(place.project, &test.name, test.file_path.as_deref(), "/fix");
-        let fixes = api.find(&path)?.map(FixAnswer::deserialize).transpose();
-        let fixes = fixes
-            .context("the server's answer is no list of fixes")?
-            .unwrap_or_default();
-        problems.push(Problem::of_test(test, entry, &fixes, place));
+        let answer = api.find(&path)?;
+        let fixes = answer.map(|answer| list(&answer, "fixes")).transpose()?;
+        problems.push(Problem::of_test(test, entry, &fixes.unwrap_or_default(), place));
     }
-    let branch = links::escaped(&place.stable_branch);
-    let path = format!(
-        "projects/{}/errors?days=7&perPage=50&branch={branch}",
-        place.project
-    );
-    let answer = Errors::deserialize(api.get(&path)?);
-    let Errors { errors } = answer.context("the server's answer is no list of errors")?;
-    let is_open = |entry: &ErrorEntry| open.iter().any(|subject| entry.is(subject));
-    let costly = errors
-        .iter()
-        .filter(|entry| entry.costs(args.min_runs) || is_open(entry));
-    problems.extend(costly.map(|entry| Problem::of_error(entry, place)));
+    let (project, branch) = (place.project, links::escaped(&place.stable_branch));
+    let path = format!("projects/{project}/errors?days=7&perPage=50&branch={branch}");
+    let listed = list(&api.get(&path)?, "errors")?;
+    let costly = errors(&listed, existing, args.min_runs);
+    problems.extend(costly.map(|error| Problem::of_error(error, place)));
     Ok(problems)
+}
+
+fn list<E: DeserializeOwned>(answer: &Value, of: &str) -> anyhow::Result<Vec<E>> {
+    let listed = answer.get(of).map(Vec::deserialize);
+    let no_list = || format!("the server's answer is no list of {of}");
+    listed.with_context(no_list)?.with_context(no_list)
 }
 
 fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<Issue>> {
@@ -201,22 +146,57 @@ fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<Issue>> {
     listed.map_err(|error| explained(error).context("the issues were not read"))
 }
 
+/// Makes the changes. Returns those that were made, and the first refusal of a single one.
+fn apply_all<'c>(
+    host: &Issues<'_>,
+    changes: Vec<Change<'c>>,
+    problems: &[Problem],
+) -> anyhow::Result<(Vec<Change<'c>>, Option<anyhow::Error>)> {
+    let (mut done, mut created, mut refused) = (Vec::new(), Vec::new(), None);
+    for mut change in changes {
+        match apply(host, &change) {
+            Ok(number) => {
+                created.extend((change.action == IssueAction::Create).then_some(number));
+                change.number = Some(number);
+                done.push(change);
+            }
+            // It must not keep the other changes from being made.
+            Err(error @ PostError::Refused { .. }) if !error.is_transient() => {
+                refused.get_or_insert(explained(error).context(heading(&change)));
+            }
+            Err(error) => {
+                let made = output::count(done.len(), "change");
+                let stopped = format!("{made} made, and the next call goes on");
+                return Err(explained(error).context(heading(&change)).context(stopped));
+            }
+        }
+    }
+    // A job at the same time may have made another one about the same.
+    if !created.is_empty() {
+        for change in plan(problems, &existing(host)?) {
+            let is_own = change.number.is_some_and(|number| created.contains(&number));
+            if is_own && change.action == IssueAction::Close {
+                apply(host, &change).map_err(explained)?;
+            }
+        }
+    }
+    Ok((done, refused))
+}
+
 /// Makes a change and returns the number of its issue. A comment comes before the text that remembers it, and is not written
 /// twice.
 fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
-    let problem = change.problem;
-    let Some((issue, next)) = &change.issue else {
-        let text = Section::of_new(problem).text(problem);
-        return host.create(&problem.title, &text, problem.label);
+    let Some(number) = change.number else {
+        return host.create(change.title, &change.text(""), change.problem.label);
     };
-    if change.action != Action::Edit {
-        host.comment(issue.number, &next.mark(), &change.why())?;
+    if change.action != IssueAction::Edit {
+        host.comment(number, &change.mark(), &change.why)?;
     }
     // People may have changed the text since the list was read.
-    let present = host.body(issue.number)?;
-    let closes = matches!(change.action, Action::Close | Action::CloseSecond(_));
-    host.edit(issue.number, &next.written_into(&present, problem), closes)?;
-    Ok(issue.number)
+    let present = host.issue(number)?;
+    let closes = change.action == IssueAction::Close;
+    host.edit(number, &change.text(present.text()), closes)?;
+    Ok(number)
 }
 
 /// An error with what to do about it.
@@ -237,18 +217,8 @@ fn explained(error: PostError) -> anyhow::Error {
     anyhow::anyhow!("{error}; {advice}")
 }
 
-/// Closes an issue that was made here while a job at the same time made another one.
-fn close_second(host: &Issues<'_>, problems: &[Problem], made: &[u64]) -> anyhow::Result<()> {
-    for change in plan(problems, &existing(host)?) {
-        let is_made = change.number().is_some_and(|number| made.contains(&number));
-        if is_made && matches!(change.action, Action::CloseSecond(_)) {
-            apply(host, &change).map_err(explained)?;
-        }
-    }
-    Ok(())
-}
-
-fn heading(change: &Change<'_>, number: Option<u64>) -> String {
-    let number = number.map_or_else(String::new, |number| format!(" #{number}"));
-    format!("{}{number}: {}", change.action.word(), change.title())
+fn heading(change: &Change<'_>) -> String {
+    let number = change.number.map(|number| format!(" #{number}"));
+    let (action, number, title) = (change.action, number.unwrap_or_default(), change.title);
+    format!("{action}{number}: {title}")
 }

@@ -185,22 +185,10 @@ fn is_skipped(status: VerdictStatus, failure_streak: u32) -> bool {
     status == VerdictStatus::Flaky && failure_streak < RED_RUNS
 }
 
-/// An entry of the flaky list, as far as the command needs it.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FlakyEntry {
-    test_name: String,
-    file_path: Option<String>,
-    former_names: Vec<TestName>,
-    flake_score: f64,
-    failure_streak: u32,
-    last_seen_at: Option<Timestamp>,
-}
-
 /// The flaky tests of a project, by the server's flaky list.
 fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
     let project = api.project(Some(project))?;
-    let (tests, _) = api.flaky_list::<FlakyEntry>(project, "&status=flaky")?;
+    let (tests, _) = api.flaky_list(project, "&status=flaky")?;
     let answer = api.get(&format!("projects/{project}/runs?perPage=10"))?;
     let newest = match answer.pointer("/runs/0/startedAt") {
         Some(at) => Timestamp::deserialize(at).context("the server's answer is not a list of runs")?,
@@ -208,16 +196,13 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
     };
     let listed = tests
         .into_iter()
-        .filter(|test| is_skipped(VerdictStatus::Flaky, test.failure_streak));
+        .filter(|entry| is_skipped(VerdictStatus::Flaky, entry.figures.failure_streak));
     Ok(listed
-        .map(|test| {
-            let name = TestName {
-                name: test.test_name,
-                file_path: test.file_path,
-            };
+        .map(|entry| {
+            let (test, score) = (entry.test(), entry.figures.flake_score);
             FlakyTest {
-                former_names: test.former_names,
-                ..FlakyTest::new(name, test.flake_score, test.last_seen_at, newest)
+                former_names: entry.former_names,
+                ..FlakyTest::new(test, score, entry.last_seen_at, newest)
             }
         })
         .collect())

@@ -1,56 +1,30 @@
 //! The failures of a stored run, and the state of a branch, from the read API.
 
-use assay_answers::links;
+use assay_answers::{links, release::ReleaseState};
 use assay_cli_job::gate::judged::JudgedRun;
-use assay_cli_terminal::progress::Progress;
-use assay_domain::{
-    id::RunId,
-    release_branch::ReleaseAnswer,
-    verdict::{FailingSince, VerdictStatus},
-};
+use assay_domain::id::RunId;
 use clap::Args;
-use serde::Deserialize;
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::server_flags::{ConnectionFlags, ReadApiFlags};
+use crate::{global::Global, server_flags::ReadApiFlags, upload_flags::UploadFlags};
 
 /// Heading of the help.
 const STORED: &str = "A stored run";
 /// Most failures in an answer of the route.
 const MOST_LISTED: u32 = 200;
 
-/// Whether a release may be cut from a branch, by the read API.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Release {
-    pub(crate) answer: ReleaseAnswer,
-    pub(crate) explanation: String,
-    tests: Vec<FailingTest>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FailingTest {
-    test_name: String,
-    fails_on_stable: bool,
-    failing_since: FailingSince,
-    author_name: Option<String>,
-    status: VerdictStatus,
-}
-
-impl Release {
-    /// The sentence, and the tests that fail on the branch only, one a line.
-    pub(crate) fn text(&self) -> String {
-        let there_only = self.tests.iter().filter(|test| !test.fails_on_stable);
-        let lines = there_only.map(|test| {
-            let (run, revision) = (test.failing_since.run_number, &test.failing_since.revision);
-            let revision = revision.as_ref().map(|revision| format!(", {revision}"));
-            let author = test.author_name.as_ref().map(|author| format!(" by {author}"));
-            let commit = revision.unwrap_or_default() + &author.unwrap_or_default();
-            format!("  {}: since run {run}{commit}, {}\n", test.test_name, test.status)
-        });
-        format!("{}\n{}", self.explanation, lines.collect::<String>())
-    }
+/// The sentence of an answer, and the tests that fail on the branch only, one a line.
+pub(crate) fn text(release: &ReleaseState) -> String {
+    let there_only = release.tests.iter().filter(|test| !test.fails_on_stable);
+    let lines = there_only.map(|test| {
+        let (run, revision) = (test.failing_since.run_number, &test.failing_since.revision);
+        let revision = revision.as_ref().map(|revision| format!(", {revision}"));
+        let author = test.author_name.as_ref().map(|author| format!(" by {author}"));
+        let commit = revision.unwrap_or_default() + &author.unwrap_or_default();
+        format!("  {}: since run {run}{commit}, {}\n", test.test_name, test.status)
+    });
+    format!("{}\n{}", release.explanation, lines.collect::<String>())
 }
 
 /// Which stored run to judge, and where it is.
@@ -75,29 +49,26 @@ impl StoredRunFlags {
     /// Asks the server whether a release may be cut from a branch.
     pub(crate) fn fetch_release(
         &self,
-        progress: &dyn Progress,
+        global: &Global,
         branch: &str,
-        project: Option<&str>,
-        connection: &ConnectionFlags,
-    ) -> anyhow::Result<(Value, Release)> {
-        let mut api = self.api.client(progress, connection)?;
-        let project = api.project(project)?;
+        flags: &UploadFlags,
+    ) -> anyhow::Result<(ReleaseState, Value)> {
+        let mut api = self.api.client(global.progress(), &flags.ingest.connection)?;
+        let project = api.project(flags.project.as_deref())?;
         let branch = links::escaped(branch);
         let answer = api.get(&format!("projects/{project}/releases/{branch}?perPage=50"))?;
-        let release = Release::deserialize(&answer)?;
-        Ok((answer, release))
+        Ok((ReleaseState::deserialize(&answer)?, answer))
     }
 
     /// Asks the server for the failures of a run.
     pub(crate) fn fetch(
         &self,
-        progress: &dyn Progress,
+        global: &Global,
         run: RunId,
-        project: Option<&str>,
-        connection: &ConnectionFlags,
+        flags: &UploadFlags,
     ) -> anyhow::Result<JudgedRun> {
-        let mut api = self.api.client(progress, connection)?;
-        let project = api.project_of_run(project, run)?;
+        let mut api = self.api.client(global.progress(), &flags.ingest.connection)?;
+        let project = api.project_of_run(flags.project.as_deref(), run)?;
         let answer = api.get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
         ))?;

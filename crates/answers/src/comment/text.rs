@@ -265,13 +265,13 @@ impl Text<'_> {
     /// Why the merge queue did not merge the pull request.
     fn ejected(&self) -> Option<String> {
         let ejection = self.ejection?;
+        let run = format!("Run {}", ejection.run_number);
         let run = match self.pages {
             Some(pages) => format!(
-                "[Run {}]({})",
-                ejection.run_number,
+                "[{run}]({})",
                 pages.address(&links::run(self.project, &ejection.run))
             ),
-            None => format!("Run {}", ejection.run_number),
+            None => run,
         };
         let sentence = ejection.sentence(code);
         Some(format!("**Merge queue:** {run} failed. {sentence}"))

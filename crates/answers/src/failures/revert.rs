@@ -57,19 +57,17 @@ impl RevertAdvice {
         revisions: &[&str],
         together: Option<&Together<'_>>,
     ) -> Option<Self> {
-        let (mut distinct, mut failed): (Vec<&str>, Vec<usize>) = (Vec::new(), Vec::new());
-        for revision in revisions {
-            let known = distinct.iter().position(|other| other == revision);
-            failed.push(known.unwrap_or(distinct.len()));
-            if known.is_none() {
-                distinct.push(revision);
-            }
-        }
-        let here = *failed.last()?;
+        // The runs are in the order of revisions.
+        let mut distinct = revisions.to_vec();
+        distinct.dedup();
+        let here = distinct.len().checked_sub(1)?;
         let facts = &failure.facts;
         let rate = (f64::from(facts.good_failed) + 0.5) / (f64::from(facts.good_runs) + 1.0);
         let mut search = Bisection::new(distinct.len(), rate);
-        failed.iter().for_each(|commit| search.add(*commit, true));
+        let places = revisions
+            .iter()
+            .filter_map(|revision| distinct.iter().position(|own| own == revision));
+        places.for_each(|commit| search.add(commit, true));
         let probabilities = &failure.probabilities;
         let broken = (probabilities.mine() + probabilities.broken_before).clamp(0.0, 1.0);
         let posterior = search.posterior().of_commit;
@@ -80,7 +78,7 @@ impl RevertAdvice {
         let began = |revision: &str| together.and_then(|of| of.get(revision)).map_or(0, BTreeSet::len);
         let most = together.and_then(|of| of.keys().max_by_key(|revision| began(revision)));
         let (suspect, shows) = match most {
-            _ if began(own) >= TOGETHER && failed.len() >= LASTING => (*own, SHOWS_TOGETHER),
+            _ if began(own) >= TOGETHER && revisions.len() >= LASTING => (*own, SHOWS_TOGETHER),
             Some(revision) if began(revision) >= TOGETHER => (*revision, SHOWS_AT_ONCE),
             Some(_) | None => (*own, SHOWS_AT_ONCE),
         };
@@ -118,24 +116,19 @@ impl RevertAdvice {
     /// The advice on the page of a run of this commit.
     pub fn sentence(&self) -> String {
         let percent = |probability: f64| (probability * 100.0).round();
+        let (likely, red) = (percent(self.probability), percent(self.red_before));
         let advice = match self.action {
-            RevertAction::Keep => format!(
-                "Do not revert this commit: the test was broken before ({} %).",
-                percent(self.red_before)
-            ),
+            RevertAction::Keep => format!("Do not revert this commit: the test was broken before ({red} %)."),
             RevertAction::Revert => {
-                let percent = percent(self.probability);
-                return format!("Revert this commit: most probably it broke the test ({percent} %).");
+                return format!("Revert this commit: most probably it broke the test ({likely} %).");
             }
             RevertAction::Nothing => "Revert nothing: most probably no commit broke the test.".to_owned(),
             RevertAction::Run => format!("Before you revert a commit, run {} again.", short(&self.next_run)),
         };
-        let suspect = format!(
-            " The suspect is {} ({} %).",
-            short(&self.suspect),
-            percent(self.probability)
-        );
-        advice + if self.probability >= LIKELY { &suspect } else { "" }
+        match self.probability >= LIKELY {
+            true => format!("{advice} The suspect is {} ({likely} %).", short(&self.suspect)),
+            false => advice,
+        }
     }
 }
 

@@ -33,7 +33,8 @@ pub struct Excuse {
 }
 
 /// Whether an excuse counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExcuseState {
     /// It counts.
     InForce,
@@ -41,17 +42,6 @@ pub enum ExcuseState {
     Expired,
     /// Its last day is more than 30 days ahead.
     TooLong,
-}
-
-impl ExcuseState {
-    /// The word of the JSON answer.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::InForce => "in_force",
-            Self::Expired => "expired",
-            Self::TooLong => "too_long",
-        }
-    }
 }
 
 impl JudgedFailure {

@@ -255,15 +255,14 @@ impl Rules {
     fn excuse_until(&self, failed: &mut [(JudgedFailure, Option<Refusal>)]) -> Option<f64> {
         let (mut any, mut others) = (false, Vec::new());
         for (failure, refusal) in failed {
-            let excuse = match refusal {
-                None | Some(Refusal::Never | Refusal::Changed | Refusal::Expired) => None,
+            let may_be_excused = match refusal {
+                None | Some(Refusal::Never | Refusal::Changed | Refusal::Expired) => false,
                 Some(Refusal::Mine | Refusal::Unclear | Refusal::Broken | Refusal::New | Refusal::Crowd) => {
-                    self.excuses
-                        .iter()
-                        .find(|excuse| excuse.covers(failure, self.now))
+                    true
                 }
             };
-            match excuse {
+            let mut excuses = self.excuses.iter().filter(|_| may_be_excused);
+            match excuses.find(|excuse| excuse.covers(failure, self.now)) {
                 Some(excuse) => {
                     any = true;
                     failure.explanation = excuse.sentence();

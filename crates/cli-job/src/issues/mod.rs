@@ -6,88 +6,107 @@
 mod problem;
 mod text;
 
-use assay_domain::issue::Issue;
+use std::time::Duration;
 
-pub use problem::{ErrorEntry, FixAnswer, Place, Problem, State, Subject, TestEntry};
-pub use text::Section;
+use assay_domain::{
+    issue::{Issue, IssueAction},
+    signature::Signature,
+    test::TestName,
+    verdict::VerdictEntry,
+};
+use serde::Serialize;
+
+pub use problem::{Place, Problem};
+use problem::{State, Subject, is_about_test, is_broken};
+use text::Section;
+
+/// Most tests without an issue whose fixes are looked up in a call.
+const MOST_NEW: usize = 50;
 
 /// One thing to do on the code host.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change<'a> {
     /// What is done.
-    pub action: Action,
+    pub action: IssueAction,
+    /// The number of the issue; none if it is to be created.
+    pub number: Option<u64>,
+    /// The title of the issue.
+    pub title: &'a str,
+    /// Why the change is made, as a sentence.
+    pub why: String,
     /// The test or the error.
+    #[serde(skip)]
     pub problem: &'a Problem,
-    /// The issue with its next section; none if it is to be created.
-    pub issue: Option<(&'a Issue, Section)>,
-}
-
-/// What is done with an issue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// It is opened.
-    Create,
-    /// A comment says that the state changed, then the text is brought up to date.
-    Comment,
-    /// The same, and it is closed, because the fix held.
-    Close,
-    /// The same, because the issue of this number has the same subject. Two jobs at the same time may create both.
-    CloseSecond(u64),
-    /// Its text is brought up to date.
-    Edit,
-}
-
-impl Action {
-    /// The word of the JSON answer.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Comment => "comment",
-            Self::Close | Self::CloseSecond(_) => "close",
-            Self::Edit => "edit",
-        }
-    }
+    /// The next section of the issue.
+    #[serde(skip)]
+    section: Section,
 }
 
 impl Change<'_> {
-    /// The number of the issue; none if it is to be created.
-    pub fn number(&self) -> Option<u64> {
-        self.issue.as_ref().map(|(issue, _)| issue.number)
+    /// The issue's next text, in place of this one. What people wrote is kept.
+    pub fn text(&self, present: &str) -> String {
+        self.section.written_into(present, self.problem)
     }
 
-    /// The title of the issue.
-    pub fn title(&self) -> &str {
-        let issue = self.issue.as_ref();
-        issue.map_or(&self.problem.title, |(issue, _)| &issue.title)
+    /// The hidden line that shows that the comment about the change was written.
+    pub fn mark(&self) -> String {
+        self.section.mark()
     }
+}
 
-    /// Why the change is made, as a sentence.
-    pub fn why(&self) -> String {
-        match self.action {
-            Action::CloseSecond(first) => format!("#{first} is about the same."),
-            Action::Create | Action::Comment | Action::Close | Action::Edit => self.problem.sentence.clone(),
+/// The tests whose fixes [`plan`] needs to know: those with an open issue, and those that cost enough and have none, broken
+/// ones first. A test whose issue a person closed gets no other one.
+pub fn tests<'l>(
+    listed: &'l [VerdictEntry],
+    issues: &[Issue],
+    least: Duration,
+) -> Vec<(TestName, Option<&'l VerdictEntry>)> {
+    let known = sections(issues);
+    let mut tests: Vec<(TestName, Option<&VerdictEntry>)> = Vec::new();
+    for (section, _) in known.iter().filter(|(_, issue)| issue.is_open()) {
+        let Subject::Test(test) = &section.subject else {
+            continue;
+        };
+        let entry = listed.iter().find(|entry| is_about_test(&section.subject, entry));
+        let test = entry.map_or_else(|| test.clone(), VerdictEntry::test);
+        if !tests.iter().any(|(known, _)| *known == test) {
+            tests.push((test, entry));
         }
     }
+    let keeps = |(section, issue): &(Section, &Issue), entry: &VerdictEntry| {
+        (issue.is_open() || !section.state.is_final()) && is_about_test(&section.subject, entry)
+    };
+    let costly = listed.iter().filter(|entry| {
+        let lost = entry.figures.time_lost_ms.map(Duration::from_millis);
+        is_broken(entry) || lost.is_some_and(|lost| lost >= least)
+    });
+    let costly = costly.filter(|entry| !known.iter().any(|known| keeps(known, entry)));
+    let mut new: Vec<_> = costly.map(|entry| (entry.test(), Some(entry))).collect();
+    new.sort_by_key(|(_, entry)| !entry.is_some_and(is_broken));
+    tests.extend(new.into_iter().take(MOST_NEW));
+    tests
 }
 
-/// The subjects of open issues, whose problems [`plan`] needs to know.
-pub fn open_subjects(issues: &[Issue]) -> Vec<Subject> {
-    let open = sections(issues).into_iter().filter(|(_, issue)| issue.open);
-    open.map(|(section, _)| section.subject).collect()
-}
-
-/// The subjects of issues that people closed. They get no other issue.
-pub fn dismissed_subjects(issues: &[Issue]) -> Vec<Subject> {
-    let closed = sections(issues).into_iter().filter(|(_, issue)| !issue.open);
-    let dismissed = closed.filter(|(section, _)| !section.state.is_final());
-    dismissed.map(|(section, _)| section.subject).collect()
+/// The errors that several tests had in at least this many runs, and those with an open issue. That of one test belongs to
+/// the test.
+pub fn errors<'l>(
+    listed: &'l [Signature],
+    issues: &[Issue],
+    least_runs: u64,
+) -> impl Iterator<Item = &'l Signature> {
+    let open = sections(issues).into_iter().filter(|(_, issue)| issue.is_open());
+    let open: Vec<Subject> = open.map(|(section, _)| section.subject).collect();
+    listed.iter().filter(move |error| {
+        let is_costly = error.test_count > 1 && error.run_count >= least_runs;
+        is_costly || open.contains(&Subject::Error(error.fingerprint.clone()))
+    })
 }
 
 /// The issues with a section, the oldest first. A list that was read in pages may have an issue twice.
 fn sections(issues: &[Issue]) -> Vec<(Section, &Issue)> {
     let found = issues
         .iter()
-        .filter_map(|issue| Some((Section::find(&issue.body)?, issue)));
+        .filter_map(|issue| Some((Section::find(issue.text())?, issue)));
     let mut found: Vec<_> = found.collect();
     found.sort_unstable_by_key(|(_, issue)| issue.number);
     found.dedup_by_key(|(_, issue)| issue.number);
@@ -98,46 +117,57 @@ fn sections(issues: &[Issue]) -> Vec<(Section, &Issue)> {
 /// A closed issue is never opened again. It has a successor only if it was closed here.
 pub fn plan<'a>(problems: &'a [Problem], issues: &'a [Issue]) -> Vec<Change<'a>> {
     let known = sections(issues);
-    let (mut edges, mut new, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut changes = Vec::new();
     for problem in problems {
-        let mut own = known
+        let mut change = |action, of: Option<&(Section, &'a Issue)>, state, why| {
+            changes.push(Change {
+                action,
+                number: of.map(|(_, issue)| issue.number),
+                title: of.map_or(&problem.title, |(_, issue)| &issue.title),
+                why,
+                problem,
+                section: Section::of(problem, state, of.map(|(section, _)| section)),
+            });
+        };
+        let own = known
             .iter()
             .filter(|(section, _)| problem.is_about(&section.subject));
-        let mut open = own.clone().filter(|(_, issue)| issue.open);
-        let change = |action, issue| Change {
-            action,
-            problem,
-            issue,
-        };
-        let Some((section, issue)) = open.next() else {
+        let (open, closed): (Vec<_>, Vec<_>) = own.partition(|(_, issue)| issue.is_open());
+        let Some((first, others)) = open.split_first() else {
             // A person may have removed the section from an issue.
             let is_removed =
-                |issue: &Issue| problem.has_title(&issue.title) && Section::find(&issue.body).is_none();
-            let is_finished = own.all(|(section, _)| section.state.is_final());
+                |issue: &Issue| problem.has_title(&issue.title) && Section::find(issue.text()).is_none();
+            let is_finished = closed.iter().all(|(section, _)| section.state.is_final());
             if problem.state.needs_an_issue() && is_finished && !issues.iter().any(is_removed) {
-                new.push(change(Action::Create, None));
+                change(IssueAction::Create, None, problem.state, problem.sentence.clone());
             }
             continue;
         };
-        // A person may have opened it again.
-        let seconds = open.filter(|(section, _)| section.state != State::Second);
-        edges.extend(seconds.map(|(section, second)| {
-            let next = section.followed_by(problem, State::Second);
-            change(Action::CloseSecond(issue.number), Some((*second, next)))
-        }));
-        let next = section.followed_by(problem, problem.state);
-        let lines = |text: &str| text.replace("\r\n", "\n");
-        if problem.state != section.state {
-            let action = match problem.state == State::Held {
-                true => Action::Close,
-                false => Action::Comment,
-            };
-            edges.push(change(action, Some((*issue, next))));
-        } else if lines(&next.written_into(&issue.body, problem)) != lines(&issue.body) {
-            texts.push(change(Action::Edit, Some((*issue, next))));
+        let (section, issue) = first;
+        // Two jobs at the same time may create both. A person may have opened the second again.
+        for second in others
+            .iter()
+            .filter(|(section, _)| section.state != State::Second)
+        {
+            let why = format!("#{} is about the same.", issue.number);
+            change(IssueAction::Close, Some(second), State::Second, why);
         }
+        let lines = |text: &str| text.replace("\r\n", "\n");
+        let next = Section::of(problem, problem.state, Some(section)).written_into(issue.text(), problem);
+        let action = if problem.state != section.state {
+            match problem.state == State::Held {
+                true => IssueAction::Close,
+                false => IssueAction::Comment,
+            }
+        } else if lines(&next) != lines(issue.text()) {
+            IssueAction::Edit
+        } else {
+            continue;
+        };
+        change(action, Some(first), problem.state, problem.sentence.clone());
     }
-    edges.into_iter().chain(new).chain(texts).collect()
+    changes.sort_by_key(|change| change.action);
+    changes
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use assay_answers::{
     markdown::{code, fenced, one_line},
 };
 use assay_domain::{
-    fix::FixState,
-    id::{ProjectId, RunId},
+    fix::{FixState, WatchedFix},
+    id::ProjectId,
+    signature::Signature,
     test::TestName,
     timestamp::Timestamp,
-    verdict::{FailingSince, VerdictStatus},
+    verdict::{VerdictEntry, VerdictStatus},
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ const LONGEST_NAME: usize = 200;
 /// What an issue is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub(super) enum Subject {
     /// A test.
     Test(TestName),
     /// An error of several tests, by its fingerprint.
@@ -32,7 +33,7 @@ pub enum Subject {
 /// The state of a problem. An issue has one comment for each change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub(super) enum State {
     /// The test is flaky.
     Flaky,
     /// The test is broken.
@@ -54,10 +55,7 @@ pub enum State {
 impl State {
     /// Whether a problem without an issue gets one.
     pub(super) const fn needs_an_issue(self) -> bool {
-        match self {
-            Self::Flaky | Self::Broken | Self::DidNotHold | Self::Occurs => true,
-            Self::Quiet | Self::Watched | Self::Held | Self::Second => false,
-        }
+        matches!(self, Self::Flaky | Self::Broken | Self::DidNotHold | Self::Occurs)
     }
 
     /// Whether an issue is closed here in this state. It may have a successor.
@@ -79,213 +77,104 @@ pub struct Place {
     pub now: Timestamp,
 }
 
-/// An entry of the server's list of flaky and broken tests, as far as an issue needs it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TestEntry {
-    test_name: String,
-    file_path: Option<String>,
-    former_names: Vec<TestName>,
-    status: VerdictStatus,
-    explanation: String,
-    failing_since: Option<FailingSince>,
-    time_lost_ms: Option<u64>,
-    owners: Vec<String>,
+/// Whether an issue is about the test of an entry, also by a former name. A branch may report the test by one.
+pub(super) fn is_about_test(subject: &Subject, entry: &VerdictEntry) -> bool {
+    matches!(subject, Subject::Test(test) if entry.test() == *test || entry.former_names.contains(test))
 }
 
-impl TestEntry {
-    /// The test.
-    pub fn test(&self) -> TestName {
-        TestName {
-            name: self.test_name.clone(),
-            file_path: self.file_path.clone(),
-        }
-    }
-
-    /// Whether a branch may report the test by this name.
-    pub fn was(&self, test: &TestName) -> bool {
-        self.former_names.contains(test)
-    }
-
-    /// Whether an issue is about the test.
-    pub fn is(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Test(test) if self.test() == *test || self.was(test))
-    }
-
-    /// Whether the verdict is broken.
-    pub fn is_broken(&self) -> bool {
-        self.status == VerdictStatus::Broken
-    }
-
-    /// Whether the test is broken, or its failed attempts took at least this long in the window.
-    pub fn costs(&self, least_ms: u64) -> bool {
-        self.is_broken() || self.time_lost_ms.is_some_and(|lost| lost >= least_ms)
-    }
+/// Whether the verdict is broken.
+pub(super) fn is_broken(entry: &VerdictEntry) -> bool {
+    entry.status == VerdictStatus::Broken
 }
 
-/// The server's answer about the fixes of a test, as far as an issue needs it.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct FixAnswer {
-    fixes: Vec<Fix>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Fix {
-    stored_at: Timestamp,
-    revision: String,
-    state: FixState,
-    clean_runs: u32,
-    runs_needed: u32,
-    failed_run: Option<RunId>,
-}
-
-impl FixAnswer {
-    /// The newest claim at `now`, unless its fix held and the test failed since: that is another flake. The commit of an
-    /// old claim may be gone from what the server answers, or never have come.
-    fn last(&self, now: Timestamp) -> Option<&Fix> {
-        let ends = now.plus_days(-WATCH_DAYS);
-        let claims = self.fixes.iter().filter(|fix| match fix.state {
-            FixState::Unproved => false,
-            FixState::Waiting => fix.stored_at >= ends,
-            FixState::Watching | FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => true,
-        });
-        let newest = claims.max_by_key(|fix| fix.stored_at);
-        newest.filter(|fix| fix.state != FixState::Held || fix.failed_run.is_none())
-    }
-}
-
-/// An entry of the server's list of errors, as far as an issue needs it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ErrorEntry {
-    fingerprint: String,
-    title: String,
-    test_count: u64,
-    run_count: u64,
-}
-
-impl ErrorEntry {
-    /// Whether several tests have the error, in at least this many runs. That of one test belongs to the test.
-    pub const fn costs(&self, least_runs: u64) -> bool {
-        self.test_count > 1 && self.run_count >= least_runs
-    }
-
-    /// Whether an issue is about the error.
-    pub fn is(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Error(fingerprint) if *fingerprint == self.fingerprint)
-    }
+/// The newest claim at `now`, unless its fix held and the test failed since: that is another flake. The commit of an old
+/// claim may be gone from what the server answers, or never have come.
+fn last_claim(fixes: &[WatchedFix], now: Timestamp) -> Option<&WatchedFix> {
+    let ends = now.plus_days(-WATCH_DAYS);
+    let claims = fixes.iter().filter(|claim| match claim.shown.state {
+        FixState::Unproved => false,
+        FixState::Waiting => claim.fix.stored_at >= ends,
+        FixState::Watching | FixState::Held | FixState::DidNotHold | FixState::FailsDifferently => true,
+    });
+    let newest = claims.max_by_key(|claim| claim.fix.stored_at);
+    newest.filter(|claim| claim.shown.state != FixState::Held || claim.shown.failed_run.is_none())
 }
 
 /// A test or an error with what an issue says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     /// The test or the error.
-    pub subject: Subject,
+    pub(super) subject: Subject,
     /// Its state.
-    pub state: State,
+    pub(super) state: State,
     former: Vec<TestName>,
     /// The kind of its issue, as a label.
     pub label: &'static str,
     /// The title of its issue: the kind in words, and the name.
-    pub title: String,
+    pub(super) title: String,
     /// What happened, as the comment about a changed state says it.
-    pub sentence: String,
-    pub(super) facts: Vec<String>,
-    pub(super) advice: String,
+    pub(super) sentence: String,
+    /// What its issue says.
+    pub(super) text: String,
 }
 
 impl Problem {
     /// A test, by its entry in the list of flaky and broken tests; without one it is neither.
-    pub fn of_test(test: TestName, entry: Option<&TestEntry>, fixes: &FixAnswer, place: &Place) -> Self {
-        let broken = entry.is_some_and(TestEntry::is_broken);
-        let fix = fixes.last(place.now);
+    pub fn of_test(
+        test: TestName,
+        entry: Option<&VerdictEntry>,
+        fixes: &[WatchedFix],
+        place: &Place,
+    ) -> Self {
         let stable = code(&place.stable_branch);
-        let explained = |word: &str| {
-            let because = entry.map_or_else(String::new, |entry| format!(": {}", code(&entry.explanation)));
-            format!("{word}{because}")
+        let is_broken = entry.is_some_and(is_broken);
+        let (kind, label) = match is_broken {
+            true => ("Broken test", "broken-test"),
+            false => ("Flaky test", "flaky-test"),
         };
-        let (state, sentence) = match fix {
-            _ if broken => (State::Broken, explained("The test is broken")),
-            Some(fix) => {
-                let commit = short(&fix.revision);
-                let runs = format!("{} of {} clean runs", fix.clean_runs, fix.runs_needed);
-                match fix.state {
-                    FixState::Held => (
-                        State::Held,
-                        format!("The fix in {commit} held on {stable}: {runs}"),
-                    ),
-                    FixState::DidNotHold => (
-                        State::DidNotHold,
-                        format!("The test failed on {stable} after the fix in {commit}"),
-                    ),
-                    FixState::Unproved
-                    | FixState::Waiting
-                    | FixState::Watching
-                    | FixState::FailsDifferently => (
-                        State::Watched,
-                        format!("The fix in {commit} is watched on {stable}: {runs} so far"),
-                    ),
-                }
-            }
-            None if entry.is_some() => (State::Flaky, explained("The test is flaky")),
-            None => (
-                State::Quiet,
-                "The test is neither flaky nor broken by the last 14 days. That alone proves no fix"
-                    .to_owned(),
+        let advice = match is_broken {
+            true => format!("Its failures on {stable} are most probably the code's."),
+            false => format!(
+                "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue \
+                 is closed when the fix held on {stable}.",
+                fenced(&format!("Assay-Fixes: {}", test.name))
             ),
         };
         let page = links::test(place.project, &test.name, test.file_path.as_deref());
         let mut facts = vec![format!("Test: {}", code(&test.name))];
         facts.extend(test.file_path.iter().map(|file| format!("File: {}", code(file))));
-        if let Some(entry) = entry {
-            facts.extend(entry.facts(&stable));
-        }
+        facts.extend(entry.into_iter().flat_map(|entry| facts_of(entry, &stable)));
         facts.push(format!("[All results]({})", place.pages.address(&page)));
-        let advice = match broken {
-            true => format!("Its failures on {stable} are most probably the code's."),
-            false => format!(
-                "Prove a fix with `assay verify`, or write this line into the message of its commit:\n\n{}\n\nThis issue is \
-                 closed when the fix held on {stable}.",
-                fenced(&format!("Assay-Fixes: {}", test.name))
-            ),
-        };
-        let (kind, label) = match broken {
-            true => ("Broken test", "broken-test"),
-            false => ("Flaky test", "flaky-test"),
-        };
+        let (state, sentence) = state_of_test(entry, last_claim(fixes, place.now), &stable);
         Self {
             state,
             former: entry.map_or_else(Vec::new, |entry| entry.former_names.clone()),
             label,
             title: title(kind, &test.name),
-            sentence: sentence + ".",
-            facts,
-            advice,
+            text: text(&sentence, &facts, &advice),
+            sentence,
             subject: Subject::Test(test),
         }
     }
 
     /// An error of several tests.
-    pub fn of_error(entry: &ErrorEntry, place: &Place) -> Self {
-        let page = links::signature(place.project, &entry.fingerprint);
+    pub fn of_error(error: &Signature, place: &Place) -> Self {
+        let page = links::signature(place.project, &error.fingerprint);
+        let (tests, runs, stable) = (error.test_count, error.run_count, code(&place.stable_branch));
+        let sentence = format!("{tests} tests failed with this error in {runs} runs of {stable} in 7 days.");
+        let facts = [
+            format!("Error: {}", code(&error.title)),
+            format!("[All occurrences]({})", place.pages.address(&page)),
+        ];
+        let advice = "Close this issue when the error is repaired. It is not opened again.";
         Self {
-            subject: Subject::Error(entry.fingerprint.clone()),
+            subject: Subject::Error(error.fingerprint.clone()),
             state: State::Occurs,
             former: Vec::new(),
             label: "error",
-            title: title("Error of several tests", &entry.title),
-            sentence: format!(
-                "{} tests failed with this error in {} runs of {} in 7 days.",
-                entry.test_count,
-                entry.run_count,
-                code(&place.stable_branch)
-            ),
-            facts: vec![
-                format!("Error: {}", code(&entry.title)),
-                format!("[All occurrences]({})", place.pages.address(&page)),
-            ],
-            advice: "Close this issue when the error is repaired. It is not opened again.".to_owned(),
+            title: title("Error of several tests", &error.title),
+            text: text(&sentence, &facts, advice),
+            sentence,
         }
     }
 
@@ -302,31 +191,63 @@ impl Problem {
     }
 }
 
-impl TestEntry {
-    fn facts(&self, stable: &str) -> Vec<String> {
-        let mut facts = Vec::new();
-        if let Some(since) = &self.failing_since {
-            let commit = since.revision.as_deref().map(short);
-            let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
-            facts.push(format!(
-                "Fails on {stable} since run {}{commit}",
-                since.run_number
-            ));
+/// The state of a test, and the sentence about it.
+fn state_of_test(entry: Option<&VerdictEntry>, claim: Option<&WatchedFix>, stable: &str) -> (State, String) {
+    match (entry, claim) {
+        (Some(entry), _) if is_broken(entry) => (
+            State::Broken,
+            format!("The test is broken: {}.", code(&entry.explanation)),
+        ),
+        (_, Some(WatchedFix { fix, shown, .. })) => {
+            let commit = short(&fix.revision);
+            let runs = format!("{} of {} clean runs", shown.clean_runs, shown.runs_needed);
+            match shown.state {
+                FixState::Held => (
+                    State::Held,
+                    format!("The fix in {commit} held on {stable}: {runs}."),
+                ),
+                FixState::DidNotHold => (
+                    State::DidNotHold,
+                    format!("The test failed on {stable} after the fix in {commit}."),
+                ),
+                FixState::Unproved | FixState::Waiting | FixState::Watching | FixState::FailsDifferently => (
+                    State::Watched,
+                    format!("The fix in {commit} is watched on {stable}: {runs} so far."),
+                ),
+            }
         }
-        // In whole minutes, so that the text does not change with each run.
-        if let Some(minutes) = self
-            .time_lost_ms
-            .map(|lost| lost / 60_000)
-            .filter(|minutes| *minutes > 0)
-        {
-            facts.push(format!("Failed attempts in 14 days: {minutes} min"));
-        }
-        if !self.owners.is_empty() {
-            let owners: Vec<_> = self.owners.iter().map(|owner| mention(owner)).collect();
-            facts.push(format!("Owners: {}", owners.join(", ")));
-        }
-        facts
+        (Some(entry), None) => (
+            State::Flaky,
+            format!("The test is flaky: {}.", code(&entry.explanation)),
+        ),
+        (None, None) => (
+            State::Quiet,
+            "The test is neither flaky nor broken by the last 14 days. That alone proves no fix.".to_owned(),
+        ),
     }
+}
+
+fn facts_of(entry: &VerdictEntry, stable: &str) -> Vec<String> {
+    let since = entry.failing_since.as_ref().map(|since| {
+        let commit = since.revision.as_deref().map(short);
+        let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
+        format!("Fails on {stable} since run {}{commit}", since.run_number)
+    });
+    // In whole minutes, so that the text does not change with each run.
+    let minutes = entry.figures.time_lost_ms.map(|lost| lost / 60_000);
+    let minutes = minutes.filter(|minutes| *minutes > 0);
+    let owners = entry.ownership.owners.iter();
+    let owners: Vec<String> = owners.map(|owner| mention(owner)).collect();
+    let facts = [
+        since,
+        minutes.map(|minutes| format!("Failed attempts in 14 days: {minutes} min")),
+        (!owners.is_empty()).then(|| format!("Owners: {}", owners.join(", "))),
+    ];
+    facts.into_iter().flatten().collect()
+}
+
+fn text(sentence: &str, facts: &[String], advice: &str) -> String {
+    format!("{sentence}\n\n- {}\n\n{advice}", facts.join("\n- "))
 }
 
 fn title(kind: &str, name: &str) -> String {

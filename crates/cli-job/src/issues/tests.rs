@@ -1,5 +1,5 @@
 use assay_answers::links::PublicPages;
-use assay_domain::test::TestName;
+use assay_domain::{fix::WatchedFix, verdict::Figures};
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,23 +20,31 @@ fn test(name: &str) -> TestName {
     }
 }
 
-fn entry(name: &str, status: &str) -> TestEntry {
-    serde_json::from_value(json!({
+fn entry(name: &str, status: &str) -> VerdictEntry {
+    let mut entry = json!({
         "testName": name, "filePath": "cart.py", "formerNames": [{"name": "old", "filePath": "cart.py"}], "status": status,
-        "explanation": "Passed on retry in 4 of 9 runs", "failingSince": null, "timeLostMs": 660_000,
-        "owners": ["@shop/web", "a b"],
-    }))
-    .unwrap()
+        "explanation": "Passed on retry in 4 of 9 runs", "alsoActive": [], "labels": [], "failingOn": [],
+        "owners": ["@shop/web", "a b"], "ownersAmbiguous": false,
+    });
+    let figures = Figures {
+        time_lost_ms: Some(660_000),
+        ..Figures::default()
+    };
+    let Value::Object(figures) = json!(figures) else {
+        panic!()
+    };
+    entry.as_object_mut().unwrap().extend(figures);
+    serde_json::from_value(entry).unwrap()
 }
 
-fn fixes(state: Option<&str>) -> FixAnswer {
+fn fixes(state: Option<&str>) -> Vec<WatchedFix> {
     let fix = |state: &str| -> Value {
         json!({
             "state": state, "cleanRuns": 58, "runsNeeded": 58, "revision": "058ec861fb6e76e4",
             "storedAt": "2026-11-20T10:00:00Z",
         })
     };
-    serde_json::from_value(json!({"fixes": state.map(fix).into_iter().collect::<Vec<_>>()})).unwrap()
+    serde_json::from_value(state.map(fix).into_iter().collect()).unwrap()
 }
 
 fn problem(name: &str, status: Option<&str>, fix: Option<&str>) -> Problem {
@@ -48,24 +56,24 @@ fn issue(number: u64, problem: &Problem, open: bool) -> Issue {
     Issue {
         number,
         title: problem.title.clone(),
-        body: format!(
+        body: Some(format!(
             "Mine.\n\n{}\n\nMine, too.",
-            Section::of_new(problem).text(problem)
-        ),
-        open,
+            Section::of(problem, problem.state, None).written_into("", problem)
+        )),
+        state: if open { "open" } else { "closed" }.to_owned(),
     }
 }
 
 /// The changes as words.
 fn changes(problem: &Problem, issues: &[Issue]) -> Vec<String> {
     let words = |change: &Change<'_>| {
-        let number = change.issue.as_ref().map_or(0, |(issue, _)| issue.number);
-        match change.action {
-            Action::Create => "create".to_owned(),
-            Action::Comment => format!("tell {number}"),
-            Action::Close => format!("close {number}"),
-            Action::CloseSecond(first) => format!("close {number} for {first}"),
-            Action::Edit => format!("edit {number}"),
+        let number = change.number.unwrap_or(0);
+        match (change.action, change.why.strip_suffix(" is about the same.")) {
+            (IssueAction::Create, _) => "create".to_owned(),
+            (IssueAction::Comment, _) => format!("tell {number}"),
+            (IssueAction::Close, None) => format!("close {number}"),
+            (IssueAction::Close, Some(first)) => format!("close {number} for {first}"),
+            (IssueAction::Edit, _) => format!("edit {number}"),
         }
     };
     plan(std::slice::from_ref(problem), issues)
@@ -118,7 +126,7 @@ fn a_closed_issue_is_never_followed_against_a_person() {
         "closed because a fix held"
     );
     let emptied = Issue {
-        body: "A person removed the section.".to_owned(),
+        body: Some("A person removed the section.".to_owned()),
         ..issue(7, &flaky, true)
     };
     assert_eq!(changes(&flaky, &[emptied]), [""; 0]);
@@ -128,7 +136,7 @@ fn a_closed_issue_is_never_followed_against_a_person() {
 fn the_younger_of_two_issues_is_closed_and_a_renamed_test_keeps_its_issue() {
     let flaky = problem("pays", Some("flaky"), None);
     let both = [issue(9, &flaky, true), issue(7, &flaky, true)];
-    assert_eq!(changes(&flaky, &both), ["close 9 for 7"]);
+    assert_eq!(changes(&flaky, &both), ["close 9 for #7"]);
     let old = Problem::of_test(test("old"), Some(&entry("old", "flaky")), &fixes(None), &place());
     assert_eq!(changes(&flaky, &[issue(7, &old, true)]), ["edit 7"]);
 }
@@ -140,11 +148,10 @@ fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() 
     // The first was closed because a fix held, the second because of the first.
     let both = [issue(7, &flaky, true), issue(8, &flaky, true)];
     let plan = plan(std::slice::from_ref(&flaky), &both);
-    let (second, next) = plan[0].issue.clone().unwrap();
+    assert_eq!(plan[0].number, Some(8));
     let second = Issue {
-        body: next.written_into(&second.body, &flaky),
-        open: false,
-        ..second.clone()
+        body: Some(plan[0].text(both[1].text())),
+        ..issue(8, &flaky, false)
     };
     let closed = [issue(7, &held, false), second.clone()];
     assert_eq!(changes(&flaky, &closed), ["create"]);
@@ -152,9 +159,16 @@ fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() 
         changes(&flaky, &[issue(7, &flaky, false), second.clone()]),
         [""; 0]
     );
-    assert_eq!(dismissed_subjects(&closed), []);
+    let listed = [entry("pays", "flaky")];
+    let ten = Duration::from_secs(600);
+    assert_eq!(tests(&listed, &closed, ten), [(test("pays"), Some(&listed[0]))]);
+    assert_eq!(tests(&listed, &[issue(7, &flaky, false)], ten), []);
+    assert_eq!(tests(&listed, &[], ten * 2), []);
     // A person opened it again, and a list in pages may have an issue twice.
-    let opened = Issue { open: true, ..second };
+    let opened = Issue {
+        state: "opened".to_owned(),
+        ..second
+    };
     assert_eq!(changes(&flaky, &[issue(7, &flaky, true), opened]), [""; 0]);
     assert_eq!(
         changes(&flaky, &[issue(7, &flaky, true), issue(7, &flaky, true)]),
@@ -162,7 +176,7 @@ fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() 
     );
     // A person removed the section before the test broke.
     let emptied = Issue {
-        body: String::new(),
+        body: None,
         ..issue(7, &flaky, true)
     };
     assert_eq!(
@@ -179,7 +193,7 @@ fn a_fix_counts_until_the_test_fails_again_or_its_commit_never_comes() {
             .as_object_mut()
             .unwrap()
             .extend(fix.as_object().unwrap().clone());
-        let fixes = serde_json::from_value(json!({"fixes": [answer]})).unwrap();
+        let fixes = [serde_json::from_value(answer).unwrap()];
         Problem::of_test(test("pays"), Some(&entry("pays", "flaky")), &fixes, &place()).state
     };
     let run = "019aa3f4-5b1c-7def-8a3b-000000000002";
@@ -207,12 +221,12 @@ fn the_text_of_people_is_kept_and_no_name_leaves_the_section() {
     let hostile = "a --> <!-- assay:end --> @everyone `b` \\u002d";
     let flaky = problem(hostile, Some("flaky"), None);
     let before = issue(7, &flaky, true);
-    let section = Section::find(&before.body).unwrap();
+    let section = Section::find(before.text()).unwrap();
     assert_eq!(section.subject, Subject::Test(test(hostile)));
     let broken = problem(hostile, Some("broken"), None);
-    let next = section.followed_by(&broken, broken.state);
+    let next = Section::of(&broken, broken.state, Some(&section));
     assert_eq!(next.mark(), "<!-- assay:edge 1 Broken -->");
-    let after = next.written_into(&before.body.replace('\n', "\r\n"), &broken);
+    let after = next.written_into(&before.text().replace('\n', "\r\n"), &broken);
     assert!(
         after.starts_with("Mine.\r\n\r\n<!-- assay:begin ")
             && after.ends_with("<!-- assay:end -->\r\n\r\nMine, too.")

@@ -11,7 +11,7 @@ const END: &str = "\n<!-- assay:end -->";
 
 /// What the section of an issue's text remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Section {
+pub(super) struct Section {
     /// What the issue is about.
     pub(super) subject: Subject,
     /// The state that the newest comment has, or the issue began with.
@@ -21,59 +21,43 @@ pub struct Section {
 }
 
 impl Section {
-    /// The section of a new issue.
-    pub fn of_new(problem: &Problem) -> Self {
+    /// The section of a problem's issue in this state, after its earlier one.
+    pub(super) fn of(problem: &Problem, state: State, earlier: Option<&Self>) -> Self {
+        let edges = earlier.map(|earlier| earlier.edges.saturating_add(u32::from(state != earlier.state)));
         Self {
             subject: problem.subject.clone(),
-            state: problem.state,
-            edges: 0,
+            state,
+            edges: edges.unwrap_or(0),
         }
     }
 
     /// The section of an issue's text.
-    pub fn find(body: &str) -> Option<Self> {
+    pub(super) fn find(body: &str) -> Option<Self> {
         let (_, rest) = body.split_once(BEGIN.0)?;
         let (json, _) = rest.split_once(BEGIN.1)?;
         serde_json::from_str(json).ok()
     }
 
-    /// The section after a change of state, if any.
-    pub(super) fn followed_by(&self, problem: &Problem, state: State) -> Self {
-        Self {
-            subject: problem.subject.clone(),
-            state,
-            edges: self.edges.saturating_add(u32::from(state != self.state)),
-        }
-    }
-
     /// The hidden line of the comment about the last change of state. It shows that the comment was written. It has the state,
     /// because a call that ended after the comment may be followed by another change.
-    pub fn mark(&self) -> String {
+    pub(super) fn mark(&self) -> String {
         format!("<!-- assay:edge {} {:?} -->", self.edges, self.state)
     }
 
-    /// The section as text.
-    pub fn text(&self, problem: &Problem) -> String {
+    /// The text of an issue with this section in place of its own. Text before and after it is kept.
+    pub(super) fn written_into(&self, body: &str, problem: &Problem) -> String {
         // Within JSON, these characters are in texts only. So no name ends the hidden line, or mentions somebody.
         let json = serde_json::to_string(self).unwrap_or_default();
         let json = ['-', '<', '>', '@'].into_iter().fold(json, |json, char| {
             json.replace(char, &format!("\\u{:04x}", u32::from(char)))
         });
-        let facts: String = problem.facts.iter().map(|fact| format!("- {fact}\n")).collect();
-        let (sentence, advice) = (&problem.sentence, &problem.advice);
-        format!(
-            "{}{json}{}\n{sentence}\n\n{facts}\n{advice}{END}",
-            BEGIN.0, BEGIN.1
-        )
-    }
-
-    /// The text of an issue with this section in place of its own. Text before and after it is kept.
-    pub fn written_into(&self, body: &str, problem: &Problem) -> String {
-        let section = self.text(problem);
         let (before, rest) = body.split_once(BEGIN.0).unwrap_or((body, ""));
         // If a person removed its end, it is the hidden line only.
         let after = [END, BEGIN.1].iter().find_map(|end| rest.split_once(end));
         let after = after.map_or("", |(_, after)| after);
-        format!("{before}{section}{after}")
+        format!(
+            "{before}{}{json}{}\n{}{END}{after}",
+            BEGIN.0, BEGIN.1, problem.text
+        )
     }
 }

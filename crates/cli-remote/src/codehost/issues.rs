@@ -7,6 +7,7 @@ use assay_cli_terminal::{
     retry::{self, Backoff},
 };
 use assay_domain::{issue::Issue, run::CiProvider};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -15,12 +16,12 @@ use crate::codehost::host::{CodeHost, PostError};
 /// The label of every issue that is written here.
 pub const LABEL: &str = "assay";
 
+/// The list of these issues. Both hosts answer the newest first.
+const LIST: &str = "labels=assay&state=all&scope=all&per_page=100";
+
 /// The words of a host's routes for issues.
 struct Words {
-    /// The query of a list that ends with the oldest issue.
-    newest_first: &'static str,
-    /// The fields with an issue's number and text.
-    number: &'static str,
+    /// The field with an issue's text.
     body: &'static str,
     /// The path of an issue's comments.
     comments: &'static str,
@@ -31,8 +32,6 @@ struct Words {
 }
 
 const GITHUB: Words = Words {
-    newest_first: "labels=assay&state=all&sort=created&direction=desc&per_page=100",
-    number: "number",
     body: "body",
     comments: "/issues/{id}/comments",
     change: Method::PATCH,
@@ -41,8 +40,6 @@ const GITHUB: Words = Words {
 };
 
 const GITLAB: Words = Words {
-    newest_first: "labels=assay&scope=all&order_by=created_at&sort=desc&per_page=100",
-    number: "iid",
     body: "description",
     comments: "/issues/{id}/notes",
     change: Method::PUT,
@@ -101,35 +98,16 @@ impl<'a> Issues<'a> {
     /// The issues that the token may have written with [`LABEL`], the newest first.
     pub fn list(&self) -> Result<Vec<Issue>, PostError> {
         let mut issues = Vec::new();
-        let list = (&*self.host.path("/issues", 0), self.words.newest_first);
-        self.host.search(
-            list,
-            |path| self.get(path),
-            |own| {
-                // GitHub lists pull requests, too.
-                let of_issues = own
-                    .into_iter()
-                    .filter(|entry| entry.get("pull_request").is_none());
-                issues.extend(of_issues.filter_map(|entry| self.issue(entry)));
-                None::<()>
-            },
-        )?;
+        // GitHub lists pull requests, too.
+        let is_issue = |entry: &&Value| entry.get("pull_request").is_none();
+        let add = |own: Vec<&Value>| {
+            let of_issues = own.into_iter().filter(is_issue);
+            issues.extend(of_issues.filter_map(|entry| Issue::deserialize(entry).ok()));
+            None::<()>
+        };
+        let path = self.host.path("/issues", 0);
+        self.host.search((&path, LIST), |path| self.get(path), add)?;
         Ok(issues)
-    }
-
-    fn issue(&self, entry: &Value) -> Option<Issue> {
-        Some(Issue {
-            number: entry.get(self.words.number)?.as_u64()?,
-            title: entry.get("title")?.as_str()?.to_owned(),
-            body: self.text(entry),
-            open: entry.get("state")?.as_str()?.starts_with("open"),
-        })
-    }
-
-    /// The text of an issue, which a person may have deleted.
-    fn text(&self, issue: &Value) -> String {
-        let text = issue.get(self.words.body).and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
     }
 
     /// Creates an issue with [`LABEL`] and another label by one request, and returns its number. If there is no answer, the issue
@@ -142,23 +120,24 @@ impl<'a> Issues<'a> {
             Err(error @ PostError::RateLimited { .. }) => Err(error),
             done => Ok(done),
         })??;
-        let created = answer.get(self.words.number).and_then(Value::as_u64);
-        let number = created.ok_or(PostError::Unreadable("number of the issue"))?;
+        let created = Issue::deserialize(&answer);
+        let created = created.map_err(|_| PostError::Unreadable("number of the issue"))?;
         // The host leaves labels out if the token may not set them. Each call would create an issue that none finds.
-        let is_label = |label: &Value| label.as_str().or_else(|| label.get("name")?.as_str()) == Some(LABEL);
+        let is_label = |label: &Value| [label, label.get("name").unwrap_or(label)].contains(&&json!(LABEL));
         let labels = answer.get("labels").and_then(Value::as_array);
         if labels.is_some_and(|labels| labels.iter().any(is_label)) {
-            return Ok(number);
+            return Ok(created.number);
         }
-        self.edit(number, body, true)?;
+        self.edit(created.number, body, true)?;
         Err(PostError::Unreadable(
             "label \"assay\" on the new issue, which is closed again; give the token the right to set labels",
         ))
     }
 
-    /// The present text of an issue.
-    pub fn body(&self, number: u64) -> Result<String, PostError> {
-        Ok(self.text(&self.get(&self.path(number))?))
+    /// An issue as it is at present.
+    pub fn issue(&self, number: u64) -> Result<Issue, PostError> {
+        let answer = self.get(&self.path(number))?;
+        Issue::deserialize(answer).map_err(|_| PostError::Unreadable("issue"))
     }
 
     /// Replaces the text of an issue, and closes it if asked to, by one request.

@@ -8,10 +8,13 @@ use assay_cli_terminal::{
     progress::Progress,
     retry::{self, Backoff, Transient},
 };
-use assay_domain::id::{ProjectId, RunId};
+use assay_domain::{
+    id::{ProjectId, RunId},
+    verdict::VerdictEntry,
+};
 use assay_reports::shown_name;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Method, StatusCode, header};
 
@@ -122,11 +125,11 @@ impl<'a> ReadApi<'a> {
 
     /// The entries of the project's flaky list on all pages, and the answer with the last of them. `filter` narrows the list,
     /// such as `&status=flaky`.
-    pub fn flaky_list<E: DeserializeOwned>(
+    pub fn flaky_list(
         &mut self,
         project: ProjectId,
         filter: &str,
-    ) -> anyhow::Result<(Vec<E>, Value)> {
+    ) -> anyhow::Result<(Vec<VerdictEntry>, Value)> {
         let (mut entries, mut page) = (Vec::new(), 1);
         loop {
             let answer = self.get(&format!(
@@ -134,7 +137,7 @@ impl<'a> ReadApi<'a> {
             ))?;
             let no_list = "the server's answer is not a flaky list";
             let listed = answer.get("tests").context(no_list)?;
-            entries.extend(Vec::<E>::deserialize(listed).context(no_list)?);
+            entries.extend(Vec::<VerdictEntry>::deserialize(listed).context(no_list)?);
             let pages = answer.pointer("/page/pageCount").and_then(Value::as_u64);
             if page >= pages.context(no_list)? {
                 return Ok((entries, answer));

@@ -57,7 +57,7 @@ pub struct ShownFix {
 }
 
 /// A fix, and what the stable branch shows of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WatchedFix {
     /// What was reported.

@@ -7,7 +7,7 @@ use assay_answers::{
         ExplainedFailure, FailureFilter, Gate, JoinedRun, LocalFailure, LocalFailures, LocalRun,
         joined_failures, local_failures,
     },
-    release::release,
+    release::{ReleaseFailure, release},
 };
 use assay_domain::{
     attempt::ErrorDetail, id::RunId, observation::History, owners::OwnerFilter, page::PerPage,
@@ -192,14 +192,12 @@ fn of_release(call: &Call<'_>, project: &Project) -> Result<Option<Value>, ToolE
     }
     let judge = |history: &History| call.engine.verdicts(history, call.now);
     let state = release(call.store, judge, project, &branch, (1, PerPage::Ten), call.now)?;
-    let Some(state) = state else { return Ok(None) };
-    let tests = state.tests.iter().filter(|test| !test.fails_on_stable);
-    let tests: Vec<Value> = tests
-        .map(|test| json!({"test": test.test_name, "since": test.failing_since.revision, "author": test.author_name, "verdict": test.status, "flakeScore": rounded(test.flake_score)}))
-        .collect();
-    Ok(Some(
-        json!({"answer": state.answer, "why": state.explanation, "failsThereOnly": tests}),
-    ))
+    let of_test = |test: &ReleaseFailure| json!({"test": test.test_name, "since": test.failing_since.revision, "author": test.author_name, "verdict": test.status, "flakeScore": rounded(test.flake_score)});
+    Ok(state.map(|state| {
+        let there_only = state.tests.iter().filter(|test| !test.fails_on_stable);
+        let tests: Vec<Value> = there_only.map(of_test).collect();
+        json!({"answer": state.answer, "why": state.explanation, "failsThereOnly": tests})
+    }))
 }
 
 fn gate(gate: Gate) -> Value {

@@ -136,14 +136,10 @@ impl<'a> EnvironmentReader<'a> {
             return;
         };
         context.pull_request_number = Some(number);
-        let of_branch = self
-            .detected
-            .sources
-            .iter()
-            .rfind(|(value, _)| *value == "branch");
-        if let Some((_, variable)) = of_branch {
-            self.record_source("pull request", variable);
-        }
+        let sources = &mut self.detected.sources;
+        let of_branch = sources.iter().rfind(|(value, _)| *value == "branch");
+        let variable = of_branch.map(|(_, variable)| *variable);
+        sources.extend(variable.map(|variable| ("pull request", variable)));
     }
 
     pub(super) fn record_source(&mut self, value: &'static str, variable: &'static str) {

@@ -247,21 +247,10 @@ impl State {
             true => joins::load(connection, project)?,
             false => Joins::default(),
         };
-        // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
-        // Diesel cannot express this.
-        let mut packs = SqlStatement::new(
-            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, \
-         run.tested_revision, run.commit_sha, run.merge_base, run.pull_request_number, run.title, run.suite, \
-         run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack \
-         FROM run_pack AS packed CROSS JOIN LATERAL ( \
-         SELECT id, branch, base_branch, tested_revision, commit_sha, merge_base, \
-         pull_request_number, CASE WHEN branch LIKE 'mergify/%' THEN pull_request_title END AS title, suite, complete, \
-         coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
-         FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
-         LIMIT 1) AS run WHERE packed.project_id = {project} AND packed.started_at >= {from}",
-        )
-        .bind("project", project)
-        .bind("from", At(from));
+        let mut packs = rows("run_pack AS packed")
+            .sql(" AND packed.started_at >= {from}")
+            .bind("project", project)
+            .bind("from", At(from));
         if is_ordered {
             packs = packs.sql(" ORDER BY packed.started_at, packed.run_number");
         }
@@ -270,7 +259,8 @@ impl State {
         for row in packs.load_iter(connection)? {
             let row: Row = row?;
             let duration = row.duration_ms.and_then(|ms| u64::try_from(ms).ok());
-            match row.observations(self, &mut texts) {
+            let pack = row.pack(self.tests);
+            match pack.and_then(|pack| row.observations(pack, self, &mut texts)) {
                 Ok(mut observed) => {
                     joins.apply(&mut observed);
                     each(observed, duration);
@@ -285,10 +275,53 @@ impl State {
     }
 }
 
+/// The runs of these packs. Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested
+/// loop. Diesel cannot express this.
+fn rows(packed: &'static str) -> SqlStatement<'static, Row> {
+    SqlStatement::new(
+        "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.base_branch, \
+         run.tested_revision, run.commit_sha, run.merge_base, run.pull_request_number, run.title, run.suite, \
+         run.complete, run.last_seen, run.status, run.failed, run.duration_ms, packed.pack FROM ",
+    )
+    .sql(packed)
+    .sql(
+        " CROSS JOIN LATERAL ( \
+         SELECT id, branch, base_branch, tested_revision, commit_sha, merge_base, \
+         pull_request_number, CASE WHEN branch LIKE 'mergify/%' THEN pull_request_title END AS title, suite, complete, \
+         coalesce(finished_at, started_at) AS last_seen, status, failed, duration_ms \
+         FROM run WHERE run.number = packed.run_number AND run.project_id = {project} \
+         LIMIT 1) AS run WHERE packed.project_id = {project}",
+    )
+}
+
+/// A run with these results in place of its pack; none if it was deleted.
+pub(crate) fn run_with_results(
+    connection: &mut PgConnection,
+    project: Uuid,
+    number: i32,
+    results: Pack,
+) -> Read<Option<RunObservations>> {
+    let Some(state) = State::find(connection, project)? else {
+        return Ok(None);
+    };
+    let row =
+        rows("(SELECT project_id, number AS run_number, started_at, ''::bytea AS pack FROM run) AS packed")
+            .sql(" AND packed.run_number = {number}")
+            .bind("project", project)
+            .bind("number", number)
+            .get_result(connection)
+            .optional()?;
+    let observed = |row: Row| row.observations(results, &state, &mut Texts::default());
+    Ok(row.map(observed).transpose()?)
+}
+
 impl Row {
-    fn observations(self, of: &State, texts: &mut Texts) -> Result<RunObservations, StoreError> {
-        let pack = Pack::decode(&self.pack, of.tests)
-            .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
+    fn pack(&self, tests: u32) -> Result<Pack, StoreError> {
+        let bad = |bad| corrupt("run pack", &format!("of run {}: {bad}", self.number));
+        Pack::decode(&self.pack, tests).map_err(bad)
+    }
+
+    fn observations(self, pack: Pack, of: &State, texts: &mut Texts) -> Result<RunObservations, StoreError> {
         let ending = ending(
             (self.complete, self.last_seen),
             self.status.as_deref(),
@@ -321,23 +354,8 @@ impl Row {
     }
 }
 
-/// The release branch of a run with this branch and base.
-pub(crate) fn release_branch(
-    connection: &mut PgConnection,
-    project: Uuid,
-    (branch, base): (Option<&str>, Option<&str>),
-) -> Read<Option<Arc<str>>> {
-    let stored: Option<Vec<String>> = projects::table
-        .find(project)
-        .select(projects::release_branches)
-        .first(connection)
-        .optional()?;
-    let patterns = branch_patterns(&stored.unwrap_or_default())?;
-    Ok(release_branch_of(&patterns, branch, base).map(Into::into))
-}
-
 /// How a run ended, from its row.
-pub(crate) fn ending(
+fn ending(
     (complete, last_seen): (bool, At),
     status: Option<&str>,
     failed_tests: i32,

@@ -46,12 +46,11 @@ const NEWER: &str =
 /// The branches of all merge queues, and of those whose runs name several pull requests in the title and in the branch.
 static QUEUES: LazyLock<Vec<&str>> = LazyLock::new(|| queues(|_| true));
 static BY_TITLE: LazyLock<Vec<&str>> = LazyLock::new(|| queues(|named_in| named_in == NamedIn::Title));
-static BY_BRANCH: LazyLock<Vec<&str>> = LazyLock::new(|| queues(|named_in| named_in == NamedIn::Branch));
+static BY_BRANCH: LazyLock<Vec<&str>> =
+    LazyLock::new(|| queues(|named_in| matches!(named_in, NamedIn::Branch(_))));
 
 fn queues(is_wanted: impl Fn(NamedIn) -> bool) -> Vec<&'static str> {
-    let wanted = MERGE_QUEUES
-        .into_iter()
-        .filter(|(_, named_in)| is_wanted(*named_in));
+    let wanted = MERGE_QUEUES.iter().filter(|(_, named_in)| is_wanted(*named_in));
     // In SQL, `_` is any character.
     let escaped = |pattern: &str| -> &'static str { pattern.replace('_', "\\_").leak() };
     wanted.map(|(pattern, _)| escaped(pattern)).collect()

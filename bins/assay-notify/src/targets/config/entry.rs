@@ -1,6 +1,6 @@
 //! The entries of the operator's file, each checked as a whole.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use assay_domain::settings::ChatEvent;
 use assay_messages::{
@@ -11,8 +11,8 @@ use serde::Deserialize;
 use validator::{Validate, ValidationError};
 
 use crate::targets::{
-    Allowed, Encryption, Mail, Request, Secret, SigningKey, Slack, SlackAddress, Teams, Webhook,
-    smtp::DELIVERY_WITHIN,
+    Allowed, Encryption, Mail, Request, RequestEntry, Secret, SigningKey, Slack, SlackAddress, Teams,
+    Webhook, smtp::DELIVERY_WITHIN,
 };
 
 #[derive(Deserialize, Validate)]
@@ -111,15 +111,6 @@ struct WebhookEntry {
     keys: Vec<Secret>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table such as { url = …, body = … }")]
-struct RequestEntry {
-    url: Secret,
-    #[serde(default)]
-    headers: BTreeMap<String, Secret>,
-    body: String,
-}
-
 #[derive(Deserialize, Validate)]
 #[serde(
     deny_unknown_fields,
@@ -188,10 +179,7 @@ impl Entry {
             ((Some(slack), ..), ..) => Box::new(slack.channel(allowed)?),
             ((_, Some(teams), _), ..) => Box::new(Teams::new(&teams.url, allowed)?),
             ((_, _, Some(webhook)), ..) => Box::new(webhook.channel(allowed)?),
-            (_, Some(request), ..) => {
-                let RequestEntry { url, headers, body } = request;
-                Box::new(Request::new(&url, headers, &body, allowed)?)
-            }
+            (_, Some(request), ..) => Box::new(Request::new(request, allowed)?),
             (_, _, Some(smtp), _) => Box::new(smtp.channel(allowed)?),
             (_, _, _, Some(file)) => Box::new(FileChannel {
                 path: file.path,

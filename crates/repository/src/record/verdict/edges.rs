@@ -294,13 +294,11 @@ impl JudgedEdges {
                 .values(rows)
                 .execute(connection)?;
         }
-        let (mut failed, mut failed_on_release) = (Vec::new(), Vec::new());
-        for (branch, suite) in self.failed_suites(&before) {
-            match branch {
-                None => failed.push(&**suite),
-                Some(branch) => failed_on_release.push(json!([branch, suite])),
-            }
-        }
+        let (on_release, on_stable): (Vec<&Line>, Vec<&Line>) = self
+            .failed_suites(&before)
+            .partition(|(branch, _)| branch.is_some());
+        let failed: Vec<&str> = on_stable.iter().map(|(_, suite)| &**suite).collect();
+        let failed_on_release = on_release.iter().map(|line| json!(line)).collect();
         diesel::update(projects::table.find(project))
             .set((
                 projects::failed_suites.eq(failed),
@@ -493,16 +491,12 @@ fn counted_runs<'h>(
     branch: &str,
     now: Timestamp,
 ) -> BTreeMap<Arc<str>, Vec<&'h RunObservations>> {
-    let mut suites = BTreeMap::new();
-    for (suite, oldest_first) in history.runs_of(branch) {
+    let suites = history.runs_of(branch).into_iter().map(|(suite, oldest_first)| {
         let runs = oldest_first.iter().rev().filter_map(|run| history.runs.get(*run));
         let counted = runs.filter(|observed| observed.ending.complete || observed.is_settled(now));
-        let counted: Vec<&RunObservations> = counted.collect();
-        if !counted.is_empty() {
-            suites.insert(suite, counted);
-        }
-    }
-    suites
+        (suite, counted.collect::<Vec<_>>())
+    });
+    suites.filter(|(_, counted)| !counted.is_empty()).collect()
 }
 
 /// The newest run with a test on the stable branch, among the runs of each suite, the newest first. A suite in which it

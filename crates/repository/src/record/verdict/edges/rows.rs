@@ -53,12 +53,12 @@ impl Before {
     }
 
     /// Whether a suite had failed on the stable branch or on a release branch.
-    pub(super) fn has_failed(&self, (release_branch, suite): &Line) -> bool {
-        match release_branch {
-            None => self.failed_suites.iter().any(|failed| **failed == **suite),
-            Some(branch) => {
-                let failed = self.failed_release_suites.as_array().into_iter().flatten();
-                failed.into_iter().any(|failed| *failed == json!([branch, suite]))
+    pub(super) fn has_failed(&self, line: &Line) -> bool {
+        match line {
+            (None, suite) => self.failed_suites.iter().any(|failed| **failed == **suite),
+            (Some(_), _) => {
+                let mut failed = self.failed_release_suites.as_array().into_iter().flatten();
+                failed.any(|failed| *failed == json!(line))
             }
         }
     }
