@@ -10,7 +10,7 @@ use assay_cli_job::gate::{
 use assay_cli_terminal::{output, when};
 use assay_domain::{id::RunId, timestamp::Timestamp};
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     clock,
@@ -173,8 +173,12 @@ fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Resul
     }
     let file = ExcusedFile { excused };
     let text = toml::to_string(&file).context("the entries are no TOML")?;
-    output::print(global.json, &json!({"excused": file.excused}), || {
-        text.trim_end().to_owned()
-    })?;
+    let mut json = json!(file);
+    let entries = json.get_mut("excused").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+        // A day of TOML is no text in JSON.
+        entry.insert("until".to_owned(), json!(until.to_string()));
+    }
+    output::print(global.json, &json, || text.trim_end().to_owned())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -143,6 +143,8 @@ fn entries_for_a_stored_run_can_be_pasted_into_the_file() {
     assert!(proposed.status.success(), "{}", stderr_text(&proposed));
     fs::create_dir(checkout.path().join(".assay")).unwrap();
     fs::write(checkout.path().join(".assay/excused.toml"), &proposed.stdout).unwrap();
+    let as_json: Value = serde_json::from_slice(&propose(&["--days", "30", "--json"]).stdout).unwrap();
+    assert_eq!(as_json["excused"][0]["until"], day(30), "{as_json}");
     let listed = assay(checkout.path(), &["excuse", "list", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["excused"][0]["until"], day(30), "{listed}");
