@@ -13,11 +13,11 @@ use assay_domain::{
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     timing::lower_median,
-    verdict::{ENGINE_WINDOW_DAYS, Figures, Judge, Signal, Verdict},
+    verdict::{ENGINE_WINDOW_DAYS, Judge, Signal, Verdict},
 };
 use assay_flakiness::{
-    RELIABLE_RATE,
     plan::fix::{CleanRuns, bound},
+    rate_if_flaky,
 };
 use serde::Serialize;
 
@@ -219,7 +219,7 @@ impl Rates {
         let calendar = by_calendar.map(|verdict| verdict.explanation.clone());
         let rate = match (&verdict, &calendar) {
             (_, Some(_)) => share(&variants),
-            (verdict, None) => verdict.as_ref().map_or(0.0, rate_if_flaky),
+            (verdict, None) => verdict.as_ref().map_or(0.0, rate_before),
         };
         let is_single = variants.len() == 1;
         for variant in variants.iter_mut().filter(|variant| variant.failures > 0) {
@@ -228,7 +228,7 @@ impl Rates {
                 (false, Some(_)) => share(std::slice::from_ref(variant)),
                 (false, None) => verdict_in(&on_variant(window, &variant.variant))
                     .as_ref()
-                    .map_or(0.0, rate_if_flaky),
+                    .map_or(0.0, rate_before),
             };
         }
         Self {
@@ -239,19 +239,10 @@ impl Rates {
     }
 }
 
-/// The expected flake rate of a test that is flaky. After many clean runs it probably is not, but a fix is measured by the
-/// rate before.
-fn rate_if_flaky(verdict: &Verdict) -> f64 {
-    let Figures {
-        flake_score,
-        flake_rate,
-        ..
-    } = verdict.figures;
-    let of_flaky = flake_rate - (1.0 - flake_score) * RELIABLE_RATE;
-    match flake_score > 0.0 {
-        true => (of_flaky / flake_score).clamp(0.0, 1.0),
-        false => 0.0,
-    }
+/// The rate before a fix. After many clean runs the test probably is not flaky, but a fix is measured by its rate if it is.
+fn rate_before(verdict: &Verdict) -> f64 {
+    let figures = &verdict.figures;
+    rate_if_flaky(figures.flake_score, figures.flake_rate).clamp(0.0, 1.0)
 }
 
 /// The share of the runs that failed.

@@ -215,6 +215,8 @@ impl VerdictProof {
         let question = &self.question.value;
         self.question.check("question")?;
         same_engine(&question.engine, &self.constants, &named_constants())?;
+        let days = json!(ENGINE_WINDOW_DAYS);
+        compare("question.windowDays", &json!(question.window_days), &days, 0.0)?;
         same_number("question.runs", question.runs, self.runs.len())?;
         for (place, run) in self.runs.iter().enumerate() {
             let name = format!("runs[{place}] (run {})", run.value.number);

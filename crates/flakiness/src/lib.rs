@@ -12,11 +12,11 @@ pub use assay_domain as domain;
 pub use config::{ENGINE_VERSION, constants};
 pub use engine::Engine;
 pub use history_builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
-pub use model::RELIABLE as RELIABLE_RATE;
 pub use model::calendar::DAYS_READ as CALENDAR_DAYS;
 pub use model::causes::{
     CalendarFacts, CauseFacts, EndedStreaks, ErrorTexts, FailureCause, Probabilities, SameError, any_mine,
 };
+pub use model::rate_if_flaky;
 pub use port::Diagnose;
 
 mod config;

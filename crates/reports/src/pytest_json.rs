@@ -50,8 +50,9 @@ impl json::Document for Run {
         let counts = [*self.summary.failed, *self.summary.error].into_iter().flatten();
         report.check_header(input.name, Some(counts.sum()));
         // As after `-x`, or `pytest.exit` in a test.
-        let collected = self.summary.collected.and_then(time::duration_ms).unwrap_or(0);
-        if collected > u64::try_from(self.tests.len()).unwrap_or(u64::MAX) {
+        let count = |number: &json::Number| number.and_then(time::duration_ms).unwrap_or(0);
+        let selected = count(&self.summary.collected).saturating_sub(count(&self.summary.deselected));
+        if selected > u64::try_from(self.tests.len()).unwrap_or(u64::MAX) {
             report.state = RunState::Interrupted;
         }
         // 0 is a success, and 5 means that no test was collected.
@@ -80,8 +81,9 @@ pub(crate) struct Run {
 struct Summary {
     failed: json::Number,
     error: json::Number,
-    /// The tests that were to run.
+    /// The tests that were to run, and those of them that options such as `-k` left out.
     collected: json::Number,
+    deselected: json::Number,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -115,12 +115,10 @@ impl<'a> Document<'a> for Run<'a> {
             // Statistics have elements of these names, too.
             ("statistics", "suite" | "test") => return false,
             (_, "suite") => {
-                let suite = Suite::new(self.suites.last(), &tag.value("name"), &tag.value("source"));
+                let mut suite = Suite::new(self.suites.last(), &tag.value("name"), &tag.value("source"));
+                suite.first_test = self.tests.len();
                 memory::charge(suite.full_name.len());
-                self.suites.push(Suite {
-                    first_test: self.tests.len(),
-                    ..suite
-                });
+                self.suites.push(suite);
             }
             (_, "test") => {
                 let suite = self.suites.last().cloned().unwrap_or_default();
@@ -232,11 +230,14 @@ impl<'a> Run<'a> {
         // The outermost suite ends last.
         self.has_failed = status.word == "FAIL";
         let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
-        if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
-            let suite = self.suites.last().cloned().unwrap_or_default();
-            for test in self.tests.iter_mut().skip(suite.first_test) {
-                test.has_broken_suite |= test.status.word == "PASS";
-            }
+        if !self.has_failed || !is_teardown {
+            return;
+        }
+        let suite = self.suites.last().cloned().unwrap_or_default();
+        for test in self.tests.iter_mut().skip(suite.first_test) {
+            test.has_broken_suite |= test.status.word == "PASS";
+        }
+        if self.broken.len() < limits::REPORT_ERRORS {
             self.broken.push((suite.full_name, status.message));
         }
     }
@@ -272,7 +273,7 @@ impl Test<'_> {
         let status = match word {
             // The file ends within the test.
             "" => AttemptStatus::Interrupted,
-            _ if self.is_left_out => AttemptStatus::Skipped,
+            _ if self.is_left_out && is_last => AttemptStatus::Skipped,
             word => input.status(outcome::OTHERS, word),
         };
         let error = input.error(Some(message), None, None).map(|error| ErrorDetail {

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_testkit::{Cli, assert_contains, stderr_text};
+use assay_testkit::{Cli, assert_contains, program, stderr_text};
 use serde_json::Value;
 
 use crate::junit;
@@ -402,5 +402,38 @@ fn a_warning_says_that_too_many_reports_were_not_compared() {
         assert_eq!(analysis["runs"], runs, "{count} {arguments:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(stderr.contains("33 reports in"), is_warned, "{stderr}");
+    }
+}
+
+#[test]
+fn files_are_relative_to_the_checkout_of_git_where_no_variable_names_one() {
+    let checkout = tempfile::tempdir().unwrap();
+    let here = checkout.path().canonicalize().unwrap();
+    let run = |program: &std::path::Path, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&here).env_clear();
+        let output = command
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .output();
+        output.unwrap()
+    };
+    assert!(run("git".as_ref(), &["init", "--quiet"]).status.success());
+    let root = here.display().to_string();
+    // A control: a path of another machine stays.
+    for (root, file) in [
+        (root.as_str(), "src/cart.test.js"),
+        ("/srv/other", "/srv/other/src/cart.test.js"),
+    ] {
+        let report = serde_json::json!({
+            "numTotalTests": 1, "success": true, "startTime": 1_795_434_785_000_u64,
+            "testResults": [{
+                "name": format!("{root}/src/cart.test.js"), "status": "passed",
+                "assertionResults": [{ "fullName": "pays", "title": "pays", "ancestorTitles": [], "status": "passed" }],
+            }],
+        });
+        std::fs::write(here.join("jest.json"), report.to_string()).unwrap();
+        let output = run(&program("assay"), &["analyze", "jest.json", "--json"]);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["tests"][0]["filePath"], file, "{}", stderr_text(&output));
     }
 }

@@ -108,7 +108,7 @@ fn worst_of_tests<'a>(
 }
 
 fn mine_of(failure: &&FailureCause) -> (f64, bool) {
-    let has_shared_cause = failure.in_mass_failure || !failure.facts.causes_distinguishable;
+    let has_shared_cause = failure.in_mass_failure || failure.facts.nothing_compares;
     (failure.probabilities.mine(), has_shared_cause)
 }
 
@@ -204,7 +204,8 @@ pub fn action(mine: f64) -> Action {
 /// The cause of a failure.
 pub fn cause(failure: &FailureCause) -> Cause {
     let [(likeliest, probability), _] = two_likeliest(&failure.probabilities);
-    if probability < CLEAR || !failure.facts.causes_distinguishable {
+    let is_unknown = failure.facts.nothing_compares || !failure.facts.causes_distinguishable;
+    if probability < CLEAR || is_unknown {
         Cause::Unclear
     } else {
         likeliest

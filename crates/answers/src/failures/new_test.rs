@@ -1,4 +1,5 @@
-//! Failures of tests that hardly ran without their branch.
+//! Failures that the runs without their branch hardly explain: of tests that are new, or that the stable branch left or fails
+//! with other errors.
 
 use assay_domain::{
     observation::{History, RunFacts, RunObservations},
@@ -17,7 +18,8 @@ const LEFT_AFTER: usize = 3;
 /// one: nothing shows that it fails on good code. A pass on the same revision shows it. In a project without a stable branch
 /// all other runs count.
 ///
-/// Without a run of another branch in the window, nothing distinguishes the branch's breakages from earlier ones.
+/// Without a run of another branch in the window, nothing distinguishes the branch's breakages from earlier ones. A stable
+/// branch that fails the test with another error, or no longer runs it, explains the failure less.
 pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
     let stable = history.stable();
     let has_stable = history
@@ -44,7 +46,7 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
             runs == 0 && !facts.passed_before && other_runs(history, failure, false, |_| true) == 0;
         let of = &mut failure.probabilities;
         if is_alone {
-            failure.facts.causes_distinguishable = false;
+            failure.facts.nothing_compares = true;
             share_with_base(of);
         }
         let own = match runs {
@@ -56,20 +58,30 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
     }
 }
 
-/// The first of the stable branch's newest runs without a test that ran there before, because it was skipped or is gone; none
-/// if there are fewer than [`LEFT_AFTER`].
+/// The first of the stable branch's newest runs that skipped a test which failed or passed there before, or were as large
+/// without it; none if there are fewer than [`LEFT_AFTER`]. They are runs of the failure's variant, if it ran there.
 pub(super) fn left_stable<'h>(history: &'h History, failure: &FailureCause) -> Option<&'h RunFacts> {
     let here = history.runs.get(failure.run_index)?;
     let stable = history.stable();
-    let before = |other: &&RunObservations| {
-        stable.is(other.run.branch.as_deref()) && other.run.started_at < here.run.started_at
+    let newest_first = |of_variant: bool| {
+        history.runs.iter().rev().filter(move |other| {
+            stable.is(other.run.branch.as_deref())
+                && other.run.started_at < here.run.started_at
+                && (!of_variant || other.run.variant == here.run.variant)
+        })
     };
-    let newest_first = || history.runs.iter().rev().filter(before);
-    let last = newest_first().find(|other| other.ran(failure.test))?;
-    let is_later = |other: &&RunObservations| other.run.variant == last.run.variant && other.ending.complete;
-    let since = newest_first()
-        .take_while(|other| !other.ran(failure.test))
-        .filter(is_later);
+    let ran = |other: &&RunObservations| other.ran(failure.test);
+    let last = newest_first(true)
+        .find(ran)
+        .or_else(|| newest_first(false).find(ran))?;
+    let is_without = |other: &&RunObservations| {
+        other.run.variant == last.run.variant
+            && (other.skipped.contains(failure.test)
+                || 10 * u64::from(other.executed()) >= 9 * u64::from(last.executed()))
+    };
+    let since = newest_first(false)
+        .take_while(|other| other.run.number != last.run.number)
+        .filter(is_without);
     since.clone().nth(LEFT_AFTER - 1)?;
     since.last().map(|observed| &observed.run)
 }

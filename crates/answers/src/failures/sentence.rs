@@ -20,15 +20,14 @@ const TOGETHER: usize = 3;
 
 /// The sentence of a failure.
 pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowledge) -> String {
+    if failure.facts.nothing_compares {
+        return format!(
+            "No other branch ran in the {ENGINE_WINDOW_DAYS} days before, so nothing shows whether this branch broke it"
+        );
+    }
     if !failure.facts.causes_distinguishable {
-        let here = history.runs.get(failure.run_index).map(|observed| &observed.run);
-        return match here.is_some_and(|run| run.branch.is_some() || run.revision.is_some()) {
-            true => format!(
-                "No other branch ran in the {ENGINE_WINDOW_DAYS} days before, so nothing shows whether this branch broke it"
-            ),
-            false => "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
-                .to_owned(),
-        };
+        return "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
+            .to_owned();
     }
     let cause = gate::cause(failure);
     let words = CauseSentences {
@@ -216,7 +215,7 @@ impl CauseSentences<'_> {
                 "A shared cause{stable} since run {}: {} tests failed together in this run{error}",
                 run.number, facts.failed_in_run
             ),
-            None => match left_stable(self.history, self.failure) {
+            None => match left_stable(self.history, self.failure).filter(|_| !facts.on_stable) {
                 Some(left) => format!(
                     "Failed{stable} from run {} on{error}, and does not run there since run {}",
                     run.number, left.number

@@ -344,8 +344,10 @@ fn touches(changed: &HashSet<String>, file: &str) -> bool {
 /// Whether a changed file is the test's file. Reports may name files relative to a folder of the checkout, or by their path
 /// in a container.
 fn ends_with_path(changed: &str, file: &str) -> bool {
-    let is_below = |folder: &str| folder.is_empty() || folder.ends_with('/');
-    changed.strip_suffix(file).is_some_and(is_below) || file.strip_suffix(changed).is_some_and(is_below)
+    let is_folder = |folder: &str| folder.is_empty() || folder.ends_with('/');
+    let is_absolute = file.starts_with('/') || file.get(1..3) == Some(":/");
+    changed.strip_suffix(file).is_some_and(is_folder)
+        || is_absolute && file.strip_suffix(changed).is_some_and(is_folder)
 }
 
 #[cfg(test)]

@@ -99,6 +99,15 @@ fn known(rate: f64) -> KnownFlake {
 }
 
 fn verified(known: &KnownFlake, mode: Option<RunMode>, results: fn(u32) -> &'static str) -> (Verified, Job) {
+    verified_with(Some(Runner::Mocha), known, mode, results)
+}
+
+fn verified_with(
+    runner: Option<Runner>,
+    known: &KnownFlake,
+    mode: Option<RunMode>,
+    results: fn(u32) -> &'static str,
+) -> (Verified, Job) {
     let test = TestName {
         name: "cart > pays".to_owned(),
         file_path: None,
@@ -108,7 +117,7 @@ fn verified(known: &KnownFlake, mode: Option<RunMode>, results: fn(u32) -> &'sta
         known,
         mode,
         budget: Duration::from_secs(600),
-        runner: Some(Runner::Mocha),
+        runner,
     };
     let mut job = Job {
         results,
@@ -293,6 +302,9 @@ fn a_run_without_its_usual_tests_proves_nothing() {
         (failed.check.outcome, failed.ran, failed.check.mode),
         (FixOutcome::StillFlaky, RunMode::Alone, RunMode::InSuite)
     );
+    // A command of one test needs no runner.
+    let (failed, _) = verified_with(None, &known(0.5), None, |_| FAILS_ALONE);
+    assert_eq!(failed.check.outcome, FixOutcome::StillFlaky);
 }
 
 #[test]

@@ -58,12 +58,8 @@ impl Checkout {
         };
         let folder = root.clone().filter(|root| root.is_dir());
         let of_git = || {
-            Some(
-                git(Path::new("."), &["rev-parse", "--show-toplevel"])
-                    .ok()?
-                    .trim()
-                    .to_owned(),
-            )
+            let root = git(Path::new("."), &["rev-parse", "--show-toplevel"]).ok();
+            root.map(|root| root.trim().to_owned())
         };
         Ok(Self {
             root: root.map(|root| root.display().to_string()).or_else(of_git),

@@ -29,8 +29,8 @@ pub(super) static GITHUB: Service = Service {
     reports,
 };
 
-/// The most runs that one search lists.
-const MOST_LISTED: usize = 1_000;
+/// A list of so many runs may be cut: a search lists at most 1,000, and some may be unreadable.
+const MOST_LISTED: usize = 900;
 /// An artifact is stored within this time after the last step of its job, in milliseconds.
 const AFTER_JOB_MS: i64 = 60_000;
 /// The values of a run that are needed later. An answer has twenty times as many.

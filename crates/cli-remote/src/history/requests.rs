@@ -45,9 +45,9 @@ pub enum HostError {
     /// It does not answer.
     #[error("{0}; see whether this machine reaches it, or name your own host with --host-url")]
     NoAnswer(#[from] NoAnswer),
-    /// It refuses the request with this status, for a reason.
+    /// It refuses the request with this status, for a reason, and names the pause before the next one.
     #[error("the CI service answered {0}: {1}")]
-    Refused(StatusCode, String),
+    Refused(StatusCode, String, Option<Duration>),
     /// A file does not arrive whole.
     #[error("it cannot be downloaded: {0}")]
     Download(#[from] io::Error),
@@ -59,14 +59,14 @@ pub enum HostError {
 impl HostError {
     /// Whether there is no such resource, or no longer.
     pub(super) fn is_gone(&self) -> bool {
-        matches!(self, Self::Refused(status, _) if matches!(status.as_u16(), 404 | 410))
+        matches!(self, Self::Refused(status, ..) if matches!(status.as_u16(), 404 | 410))
     }
 
     /// Whether only this file or run is concerned.
     pub fn is_of_one_file(&self) -> bool {
         match self {
             Self::NoAnswer(_) => false,
-            Self::Refused(status, _) => !matches!(status.as_u16(), 401 | 403 | 404),
+            Self::Refused(status, ..) => !matches!(status.as_u16(), 401 | 403 | 404),
             Self::Download(_) | Self::Unusable(_) => true,
         }
     }
@@ -76,9 +76,16 @@ impl Transient for HostError {
     fn is_transient(&self) -> bool {
         match self {
             Self::NoAnswer(problem) => problem.is_transient(),
-            Self::Refused(status, _) => http::is_transient(*status),
+            Self::Refused(status, ..) => http::is_transient(*status),
             Self::Download(problem) => problem.kind() != io::ErrorKind::StorageFull,
             Self::Unusable(_) => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(.., pause) => *pause,
+            Self::NoAnswer(_) | Self::Download(_) | Self::Unusable(_) => None,
         }
     }
 }
@@ -239,8 +246,7 @@ impl Project {
                 }
                 answer => Answer::read(address, answer)?,
             };
-            let names_pause = http::is_transient(answer.status) && answer.retry_after.is_some();
-            if (answer.is_of_limit() || names_pause) && pauses.next().is_some() {
+            if answer.is_of_limit() && pauses.next().is_some() {
                 self.wait(&answer);
                 continue;
             }
@@ -250,7 +256,7 @@ impl Project {
                 let (form, token) = (self.service.form, self.service.tokens.join(" or "));
                 reason += &format!("; see whether {form} is right and {token} {}", self.service.scope);
             }
-            return Err(HostError::Refused(answer.status, reason));
+            return Err(HostError::Refused(answer.status, reason, answer.retry_after));
         }
     }
 

@@ -28,6 +28,8 @@ pub struct FixRun {
     pub suite: Option<String>,
     /// Whether an attempt of the test failed.
     pub failed: bool,
+    /// Whether most tests of the run failed, at least three.
+    pub most_failed: bool,
     /// The title of the last failed attempt's error.
     pub error: Option<String>,
 }
@@ -149,12 +151,12 @@ fn watch<'a>(
                 shown.failed_run = since.find(|run| run.failed).map(|run| run.id);
                 return (shown, Some(run));
             }
-        } else if is_old(run) {
+        } else if is_old(run) && !run.most_failed {
             shown.state = FixState::DidNotHold;
             shown.failed_run = Some(run.id);
             return (shown, Some(run));
         } else if shown.state != FixState::FailsDifferently {
-            // Another error, such as that of an outage, is no evidence for or against the fix.
+            // Another error or a crowd, such as in an outage, is no evidence for or against the fix.
             shown.state = FixState::FailsDifferently;
             shown.failed_run = Some(run.id);
         }
@@ -190,6 +192,9 @@ fn around<'a>(runs: &'a [FixRun], revision: &str) -> (Vec<&'a FixRun>, Vec<&'a F
 mod tests {
     use super::*;
 
+    /// A failure with the error of before, in a run in which most tests failed.
+    const CROWD: &str = "crowd";
+
     /// A history of the stable branch, oldest first: the commit, the suite, and the title of the failure.
     type Runs<'a> = &'a [(&'a str, Option<&'a str>, Option<&'a str>)];
 
@@ -206,7 +211,8 @@ mod tests {
             commit_sha: Some((*commit).to_owned()),
             suite: suite.map(str::to_owned),
             failed: failure.is_some(),
-            error: failure.map(str::to_owned),
+            most_failed: failure == Some(CROWD),
+            error: failure.map(|error| if error == CROWD { "timed out" } else { error }.to_owned()),
         };
         runs.iter().enumerate().map(of).collect()
     }
@@ -248,6 +254,8 @@ mod tests {
             state(&[before, clean, differs, clean, failed, clean]),
             (DidNotHold, 2)
         );
+        let crowd = ("d0ffee1", None, Some(CROWD));
+        assert_eq!(state(&[before, clean, crowd, clean]), (FailsDifferently, 2));
         // Where it never failed before, it proves nothing.
         let elsewhere = ("c0ffee1abc", Some("windows"), None);
         assert_eq!(state(&[before, elsewhere, clean]), (Watching, 1));

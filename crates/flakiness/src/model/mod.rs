@@ -36,7 +36,7 @@ pub(crate) const RATES: PerRate = [
     RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.85, RELIABLE, RELIABLE,
 ];
 /// The flake rate of a reliable test.
-pub const RELIABLE: f64 = 2e-5;
+pub(crate) const RELIABLE: f64 = 2e-5;
 /// The hypotheses of a reliable test that changes break often, such as a check that a schema is up to date: each with the
 /// probability that a branch breaks it at its first revision, if the project's rate is not higher.
 const TOUCHY: [(usize, f64); 2] = [(GRID - 2, 0.2), (GRID - 1, 0.05)];
@@ -111,8 +111,13 @@ pub(crate) fn flake_rate(weights: &PerRate) -> f64 {
 
 /// The same if the test is unreliable.
 pub(crate) fn unreliable_rate(weights: &PerRate) -> f64 {
-    let of_unreliable = flake_rate(weights) - (1.0 - unreliable(weights)) * RELIABLE;
-    of_unreliable / unreliable(weights).max(f64::MIN_POSITIVE)
+    rate_if_flaky(unreliable(weights), flake_rate(weights))
+}
+
+/// The expected flake rate of a test that is flaky, from the score and the rate of its verdict.
+pub fn rate_if_flaky(flake_score: f64, flake_rate: f64) -> f64 {
+    let of_flaky = flake_rate - (1.0 - flake_score) * RELIABLE;
+    of_flaky / flake_score.max(f64::MIN_POSITIVE)
 }
 
 /// P(Broken) of a stable chain before its first run.

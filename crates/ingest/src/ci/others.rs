@@ -15,12 +15,12 @@ pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
     reader.commit(&["GIT_COMMIT"]);
     reader.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
     // A stage that is restarted begins another build. `retry` within a build leaves no trace in the variables. BUILD_TAG has
-    // one text for the jobs `a/b` and `a-b`, and a job that is made again counts from 1.
+    // one text for the jobs `a/b` and `a-b`.
     reader.run(&["BUILD_NUMBER"]);
-    if let (Some(job), Some(number)) = (reader.get("JOB_NAME"), reader.run_id.take()) {
-        let commit = reader.detected.context.commit_sha.as_deref().unwrap_or_default();
-        reader.run_id = Some(format!("{job}#{number} {commit}").trim_end().to_owned());
-    }
+    let job = reader.get("JOB_NAME");
+    reader.run_id = job
+        .zip(reader.run_id.take())
+        .map(|(job, number)| format!("{job}#{number}"));
     reader.job(&["STAGE_NAME"]);
     // All jobs of a matrix share one stage name.
     reader.detected.runner = match (reader.get("NODE_NAME"), reader.get("EXECUTOR_NUMBER")) {
@@ -46,7 +46,7 @@ pub(super) fn bitbucket(reader: &mut EnvironmentReader<'_>) {
 pub(super) fn teamcity(reader: &mut EnvironmentReader<'_>) {
     // TeamCity exports the branch only if the build's settings define a variable. These are the usual names.
     reader.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
-    // The word for the default branch, unless the branch specification names it.
+    // The word for the default branch unless the branch specification names it.
     let branch = &mut reader.detected.context.branch;
     *branch = branch.take().filter(|branch| branch != "<default>");
     reader.commit(&["BUILD_VCS_NUMBER"]);

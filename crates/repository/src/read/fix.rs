@@ -111,6 +111,7 @@ sql_row! {
         tested_revision: Option<String>,
         commit_sha: Option<String>,
         suite: Option<String>,
+        most_failed: bool,
         status: i16,
         failed: Option<i16>,
         error: Option<String>,
@@ -127,7 +128,7 @@ fn results(
     let failed: Vec<i32> = failure_codes().map(i32::from).collect();
     let statement = SqlStatement::new(concat!(
         "SELECT requested.test, run.id, run.number, run.started_at, run.tested_revision, run.commit_sha, run.suite, \
-             result.status, failed.status, signature.title \
+             run.failed > 2 AND 2 * run.failed > run.total - run.skipped AS most_failed, result.status, failed.status, signature.title \
          FROM run CROSS JOIN {requested} AS requested \
          JOIN result_block AS block ON block.block = requested.test / 512 AND block.project_id = {project} \
              AND block.started_at = run.started_at AND block.run_number = run.number \
@@ -176,6 +177,7 @@ fn result_of_test(run: &[Row], joins: &Joins, test: i32) -> Result<Option<FixRun
         commit_sha: row.commit_sha.clone(),
         suite: row.suite.clone(),
         failed: row.failed.is_some() || status.is_failure(),
+        most_failed: row.most_failed,
         error: row.error.clone(),
     }))
 }

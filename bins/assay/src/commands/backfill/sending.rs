@@ -88,6 +88,9 @@ impl<'a> Sender<'a> {
         state.read_to_string(&mut text).context(STATE)?;
         let prefix = format!("{source} in {id}: ");
         // A full disk may have cut the last line.
+        if !text.is_empty() && !text.ends_with('\n') {
+            writeln!(state).context(STATE)?;
+        }
         let lines = text.split_inclusive('\n');
         let ids = lines.filter_map(|line| line.strip_suffix('\n')?.strip_prefix(&prefix));
         Ok(Self {

@@ -363,7 +363,9 @@ fn a_change_touches_a_test_without_a_file_by_the_name_of_its_module_or_class() {
     for (file, touched) in [
         ("b.py", false),
         ("/app/web/tests/test_cart.py", true),
+        ("C:/app/tests/test_cart.py", true),
         ("/app/more-tests/test_cart.py", false),
+        ("packages/billing/tests/test_cart.py", false),
     ] {
         let touches = touches_test(&changed("tests/test_cart.py"), "tests.test_cart > a", Some(file));
         assert_eq!(touches, touched, "{file}");

@@ -29,6 +29,9 @@ const NEAR_MS: i64 = 2 * assay_domain::timestamp::DAY_MS;
 pub struct CauseFacts {
     /// Whether the run names its revision or its branch; otherwise causes cannot be distinguished.
     pub causes_distinguishable: bool,
+    /// Whether no other branch ran in the window and the test has not passed, so that nothing shows whether the branch broke
+    /// it. The engine leaves it false; the caller knows the window.
+    pub nothing_compares: bool,
     /// Whether the run is on the stable branch.
     pub on_stable: bool,
     /// Other runs of the stable branch with the test; for a failure on it, those before.
@@ -75,7 +78,7 @@ pub struct CauseFacts {
     pub stable_at_base: bool,
     /// Whether that episode began with the same error.
     pub stable_same_error: bool,
-    /// Whether that episode has errors with a text, and none of them is this one.
+    /// Whether that episode always fails with one text, at least twice, and this failure has another one.
     pub stable_other_error: bool,
     /// The numbers of variants on which this revision of the branch failed, and on which it ran.
     pub variants: (u32, u32),
@@ -460,9 +463,12 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             facts.stable_since = episode.first().map(|first| first.entry.source);
             facts.stable_same_error =
                 text.is_some() && episode.first().is_some_and(|first| first.text == text);
-            facts.stable_other_error = text.is_some()
-                && episode.iter().any(|other| other.text.is_some())
-                && episode.iter().all(|other| other.text != text);
+            let texts: BTreeSet<Option<u32>> = episode.iter().map(|other| other.text).collect();
+            facts.stable_other_error = episode.len() > 1
+                && texts.len() == 1
+                && text.is_some()
+                && !texts.contains(&text)
+                && !texts.contains(&None);
             let mended = self.mended(index, &episode);
             facts.stable_mended = mended.map(|first| first.entry.source);
         }
