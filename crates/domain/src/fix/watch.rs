@@ -211,7 +211,7 @@ mod tests {
             commit_sha: Some((*commit).to_owned()),
             suite: suite.map(str::to_owned),
             failed: failure.is_some(),
-            most_failed: failure == Some(CROWD),
+            most_failed: *failure == Some(CROWD),
             error: failure.map(|error| if error == CROWD { "timed out" } else { error }.to_owned()),
         };
         runs.iter().enumerate().map(of).collect()
