@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use assay_testkit::ServedWorld;
 use libtest_mimic::Failed;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::{WORLD, expected};
+use crate::expected;
 
-pub(crate) fn holds(case: &Path) -> Result<(), Failed> {
+pub(crate) fn holds(world: &ServedWorld, case: &Path) -> Result<(), Failed> {
     let entry = expected(case);
     let want = &entry["want"];
     let mut statuses = Vec::new();
@@ -24,7 +25,7 @@ pub(crate) fn holds(case: &Path) -> Result<(), Failed> {
         if entry["run"].is_string() {
             arguments.extend(["--causes", "at-the-time"]);
         }
-        let answer = WORLD.cli.json(&arguments);
+        let answer = world.cli.json(&arguments);
         let find = |list: &str, matches: &dyn Fn(&Value) -> bool| {
             answer[list]
                 .as_array()

@@ -22,30 +22,33 @@ use assay_testkit::ServedWorld;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
-/// One server for all cases. Each case has a project of its own.
-static WORLD: LazyLock<ServedWorld> = LazyLock::new(|| ServedWorld::on_one_address(&[]));
-
 fn main() {
+    // One server for all cases, if one needs it. Each case has a project of its own.
+    let world = Arc::new(LazyLock::new(|| ServedWorld::on_one_address(&[])));
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases");
     let mut trials = Vec::new();
     for area in ["reports", "histories"] {
         for entry in fs::read_dir(cases.join(area)).expect("the folder of the cases") {
             let folder: Arc<Path> = entry.expect("an entry of the folder").path().into();
+            let world = Arc::clone(&world);
             let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
             trials.push(Trial::test(format!("{area}/{name}"), move || match area {
-                "reports" => holds(&folder),
-                _ => histories::holds(&folder),
+                "reports" => holds(&world, &folder),
+                _ => histories::holds(&world, &folder),
             }));
         }
     }
     trials.sort_by(|one, other| one.name().cmp(other.name()));
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    // Nothing is dropped at the exit, and the server would go on.
+    drop(world);
+    conclusion.exit();
 }
 
 /// Does the steps of a case, and checks each condition.
-fn holds(case: &Path) -> Result<(), Failed> {
+fn holds(world: &ServedWorld, case: &Path) -> Result<(), Failed> {
     let expected = expected(case);
-    let outcome = steps::run(&WORLD, case, &expected);
+    let outcome = steps::run(world, case, &expected);
     let want = expected["want"].as_object().expect("want is an object");
     let missed = want
         .iter()
