@@ -172,6 +172,12 @@ impl<'a> EnvironmentReader<'a> {
         self.detected.context.branch = branch.as_deref().map(branch_name);
     }
 
+    /// Drops the branch if it is this word, which the service uses where it knows none.
+    pub(super) fn branch_is_none_if(&mut self, word: &str) {
+        let branch = &mut self.detected.context.branch;
+        *branch = branch.take().filter(|branch| branch != word);
+    }
+
     /// Names the branch of a pull request's fork `owner:branch`, as the services show it. A fork's `main` is not the
     /// stable branch, and no branch name may contain a colon.
     pub(super) fn branch_is_of_fork(&mut self, owner: &str) {
@@ -196,6 +202,17 @@ impl<'a> EnvironmentReader<'a> {
 
     pub(super) fn run(&mut self, variables: &[&'static str]) {
         self.run_id = self.first("run key", variables);
+    }
+
+    /// The run by its job and the number of its build, for a service without ids of builds.
+    pub(super) fn run_of_job(&mut self, job: &str, number: &'static str) {
+        let (job, number_of_build) = (self.get(job), self.get(number));
+        self.run_id = job
+            .zip(number_of_build)
+            .map(|(job, number)| format!("{job}#{number}"));
+        if self.run_id.is_some() {
+            self.record_source("run key", number);
+        }
     }
 
     /// The job's name, which is also the suite.

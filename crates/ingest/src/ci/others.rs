@@ -5,8 +5,7 @@ use super::environment::EnvironmentReader;
 pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_LOCAL_BRANCH", "GIT_BRANCH"]);
     // The word of the git plugin for a checkout of a commit.
-    let branch = &mut reader.detected.context.branch;
-    *branch = branch.take().filter(|branch| branch != "detached");
+    reader.branch_is_none_if("detached");
     // `owner`, or `owner/name` where the fork has another name.
     if let Some(fork) = reader.get("CHANGE_FORK") {
         reader.branch_is_of_fork(fork.split('/').next().unwrap_or(&fork));
@@ -16,11 +15,7 @@ pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
     reader.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
     // A stage that is restarted begins another build. `retry` within a build leaves no trace in the variables. BUILD_TAG has
     // one text for the jobs `a/b` and `a-b`.
-    reader.run(&["BUILD_NUMBER"]);
-    let job = reader.get("JOB_NAME");
-    reader.run_id = job
-        .zip(reader.run_id.take())
-        .map(|(job, number)| format!("{job}#{number}"));
+    reader.run_of_job("JOB_NAME", "BUILD_NUMBER");
     reader.job(&["STAGE_NAME"]);
     // All jobs of a matrix share one stage name.
     reader.detected.runner = match (reader.get("NODE_NAME"), reader.get("EXECUTOR_NUMBER")) {
@@ -47,18 +42,13 @@ pub(super) fn teamcity(reader: &mut EnvironmentReader<'_>) {
     // TeamCity exports the branch only if the build's settings define a variable. These are the usual names.
     reader.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
     // The word for the default branch unless the branch specification names it.
-    let branch = &mut reader.detected.context.branch;
-    *branch = branch.take().filter(|branch| branch != "<default>");
+    reader.branch_is_none_if("<default>");
     reader.commit(&["BUILD_VCS_NUMBER"]);
     reader.pull_request(&["TEAMCITY_PULLREQUEST_NUMBER"], &["TEAMCITY_PULLREQUEST_TITLE"]);
     // A build that runs again is another build.
     reader.run(&["TEAMCITY_BUILD_ID", "BUILD_URL"]);
-    if reader.run_id.is_none()
-        && let (Some(configuration), Some(number)) =
-            (reader.get("TEAMCITY_BUILDCONF_NAME"), reader.get("BUILD_NUMBER"))
-    {
-        reader.run_id = Some(format!("{configuration}#{number}"));
-        reader.record_source("run key", "BUILD_NUMBER");
+    if reader.run_id.is_none() {
+        reader.run_of_job("TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER");
     }
     reader.detected.context.run_url = reader.first("page of the CI run", &["BUILD_URL"]);
 }
