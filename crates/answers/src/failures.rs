@@ -7,10 +7,10 @@ mod gate;
 mod joined;
 mod judged;
 mod local;
-mod new_test;
 mod report;
 mod revert;
 mod sentence;
+mod unexplained;
 
 use std::collections::HashSet;
 
@@ -32,10 +32,10 @@ pub use breakage::{Beginnings, Breakage};
 pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
-pub use new_test::{PROVEN_FROM, own_new_tests, runs_elsewhere};
 pub use report::{ReportFailures, report_failures};
 pub use revert::RevertAdvice;
 pub use sentence::explanation;
+pub use unexplained::{PROVEN_FROM, own_unexplained, runs_elsewhere};
 
 pub(crate) use judged::window_with;
 

@@ -57,7 +57,7 @@ pub(crate) struct Run {
     places: HashMap<String, usize>,
     has_ended: bool,
     has_failed: bool,
-    /// Whether the tool lets pending steps pass unless it is told otherwise.
+    /// Whether the tool accepts pending steps by default.
     is_lenient: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assay_answers::failures::own_new_tests;
+use assay_answers::failures::own_unexplained;
 use assay_flakiness::{
     Diagnose as _, Engine, ErrorTexts, FailureCause,
     domain::{
@@ -19,7 +19,7 @@ pub(crate) fn causes_for_gate(
     (run, started_at): (i32, Timestamp),
 ) -> Vec<FailureCause> {
     let mut causes = Engine::default().causes_of_run(history, texts, run, Knowledge::AtTheTime, started_at);
-    own_new_tests(history, &mut causes);
+    own_unexplained(history, &mut causes);
     causes
 }
 

@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 
-use super::{Actions, Beginnings, ExplainedFailure, own_new_tests, runs_elsewhere};
+use super::{Actions, Beginnings, ExplainedFailure, own_unexplained, runs_elsewhere};
 use crate::{numbers::count, owners};
 
 /// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added
@@ -197,7 +197,7 @@ impl JudgedFailures {
         let errors = snapshot.window_errors(run.run_number, &failed, from, to)?;
         let texts = texts(history, &errors);
         let mut causes = engine.causes_of_run(history, &texts, run.run_number, knowledge, now);
-        own_new_tests(history, &mut causes);
+        own_unexplained(history, &mut causes);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let finals = snapshot.final_statuses(run, &tests)?;
         Ok(Self::new(history, causes, finals, errors))

@@ -20,7 +20,7 @@ use assay_flakiness::Diagnose;
 
 use super::{
     ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate,
-    own_new_tests, texts,
+    own_unexplained, texts,
 };
 use crate::owners;
 
@@ -127,7 +127,7 @@ fn explained(
     history.runs.extend(variant_runs(&stored, branch, failures, now));
     let texts = texts(&history, &errors);
     let mut causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
-    own_new_tests(&history, &mut causes);
+    own_unexplained(&history, &mut causes);
     let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
     let names = snapshot.test_names(&tests)?;
     let statuses = tests.iter().map(|test| FinalStatus {

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use super::{
     Actions, Beginnings, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate,
-    listed_before, own_new_tests, texts,
+    listed_before, own_unexplained, texts,
 };
 use crate::{changes::ChangedTests, owners};
 
@@ -171,7 +171,7 @@ impl<'r> Overlay<'r> {
         let (texts, names) = self.texts(snapshot)?;
         let mut causes: Vec<FailureCause> =
             engine.causes_of_run(&self.history, &texts, self.number, Knowledge::AtTheTime, now);
-        own_new_tests(&self.history, &mut causes);
+        own_unexplained(&self.history, &mut causes);
         // What failed only in other parts of the run is not a failure of this report.
         let failed_here =
             |test: &TestOrdinal| tests.get(test).is_some_and(|(_, own)| own.failed_attempts > 0);

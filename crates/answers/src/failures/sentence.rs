@@ -10,7 +10,7 @@ use assay_domain::{
 use assay_flakiness::{CauseFacts, FailureCause};
 
 use self::elsewhere::Elsewhere;
-use super::{gate, new_test::left_stable};
+use super::gate;
 use crate::numbers::short;
 
 /// The runs before, from which on a habit shows.
@@ -215,7 +215,7 @@ impl CauseSentences<'_> {
                 "A shared cause{stable} since run {}: {} tests failed together in this run{error}",
                 run.number, facts.failed_in_run
             ),
-            None => match left_stable(self.history, self.failure).filter(|_| !facts.on_stable) {
+            None => match self.run(facts.left_stable) {
                 Some(left) => format!(
                     "Failed{stable} from run {} on{error}, and does not run there since run {}",
                     run.number, left.number

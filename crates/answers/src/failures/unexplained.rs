@@ -2,7 +2,7 @@
 //! with other errors.
 
 use assay_domain::{
-    observation::{History, RunFacts, RunObservations},
+    observation::{History, RunObservations},
     verdict::ENGINE_WINDOW_DAYS,
 };
 use assay_flakiness::{FailureCause, Probabilities};
@@ -11,7 +11,7 @@ use assay_flakiness::{FailureCause, Probabilities};
 pub const PROVEN_FROM: u32 = 5;
 /// The least probability that the branch broke an unproven test, at the cost of a flake, so that it runs again.
 const UNPROVEN: f64 = 0.1;
-/// A test left the stable branch if so many of its newest runs lack it.
+/// The number of newest runs of the stable branch without a test from which the test left it.
 const LEFT_AFTER: usize = 3;
 
 /// Gives the flakes of a test that no run without the branch has reported to the branch, and some of those of an unproven
@@ -20,19 +20,20 @@ const LEFT_AFTER: usize = 3;
 ///
 /// Without a run of another branch in the window, nothing distinguishes the branch's breakages from earlier ones. A stable
 /// branch that fails the test with another error, or no longer runs it, explains the failure less.
-pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
+pub fn own_unexplained(history: &History, causes: &mut [FailureCause]) {
     let stable = history.stable();
     let has_stable = history
         .runs
         .iter()
         .any(|observed| stable.is(observed.run.branch.as_deref()));
     for failure in causes {
+        failure.facts.left_stable = left_stable(history, failure);
         let facts = &failure.facts;
         let is_known = failure.recovered
             || facts.on_stable
             || facts.passed_on_revision.is_some()
             || !facts.causes_distinguishable;
-        if !is_known && (facts.stable_other_error || left_stable(history, failure).is_some()) {
+        if !is_known && (facts.stable_other_error || facts.left_stable.is_some()) {
             doubt_base(failure);
         }
         let facts = &failure.facts;
@@ -58,32 +59,36 @@ pub fn own_new_tests(history: &History, causes: &mut [FailureCause]) {
     }
 }
 
-/// The first of the stable branch's newest runs that skipped a test which failed or passed there before, or were as large
-/// without it; none if there are fewer than [`LEFT_AFTER`]. They are runs of the failure's variant, if it ran there.
-pub(super) fn left_stable<'h>(history: &'h History, failure: &FailureCause) -> Option<&'h RunFacts> {
+/// The first of the stable branch's runs that skipped the test since it last ran there, or lack it and are about as large;
+/// none if there are fewer than [`LEFT_AFTER`], or for a failure on that branch. They are runs of the failure's variant, if
+/// the test ran on it.
+fn left_stable(history: &History, failure: &FailureCause) -> Option<usize> {
     let here = history.runs.get(failure.run_index)?;
+    if failure.facts.on_stable {
+        return None;
+    }
     let stable = history.stable();
     let newest_first = |of_variant: bool| {
-        history.runs.iter().rev().filter(move |other| {
+        history.runs.iter().enumerate().rev().filter(move |(_, other)| {
             stable.is(other.run.branch.as_deref())
                 && other.run.started_at < here.run.started_at
                 && (!of_variant || other.run.variant == here.run.variant)
         })
     };
-    let ran = |other: &&RunObservations| other.ran(failure.test);
-    let last = newest_first(true)
+    let ran = |(_, other): &(usize, &RunObservations)| other.ran(failure.test);
+    let (last, newest) = newest_first(true)
         .find(ran)
         .or_else(|| newest_first(false).find(ran))?;
-    let is_without = |other: &&RunObservations| {
-        other.run.variant == last.run.variant
+    let is_without = |(_, other): &(usize, &RunObservations)| {
+        other.run.variant == newest.run.variant
             && (other.skipped.contains(failure.test)
-                || 10 * u64::from(other.executed()) >= 9 * u64::from(last.executed()))
+                || 10 * u64::from(other.executed()) >= 9 * u64::from(newest.executed()))
     };
     let since = newest_first(false)
-        .take_while(|other| other.run.number != last.run.number)
+        .take_while(|(index, _)| *index > last)
         .filter(is_without);
     since.clone().nth(LEFT_AFTER - 1)?;
-    since.last().map(|observed| &observed.run)
+    since.last().map(|(index, _)| index)
 }
 
 /// Gives some of the breakages of the stable branch to the branch. A stable branch that fails the test with other errors, or

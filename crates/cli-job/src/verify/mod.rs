@@ -45,7 +45,7 @@ const CACHED: &str =
     "the results are from a cache, so the tests did not run; turn the cache off, in Go by -count=1";
 /// So many equal reports in a row, with each duration, are copies of one.
 const COPIES: u32 = 20;
-/// So many failures in a row may be of what an earlier run left.
+/// From this number of failures without a pass on, an earlier run may have left their cause.
 const EACH_RUN: u32 = 5;
 const NO_RESULT: &str = "a repetition has no result of the test: the runner did not find it, or crashed";
 

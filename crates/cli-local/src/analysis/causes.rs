@@ -139,7 +139,7 @@ impl Collector {
                 engine.causes_of_run(&history, &texts, number, knowledge, now)
             }
         };
-        failures::own_new_tests(&history, &mut causes);
+        failures::own_unexplained(&history, &mut causes);
         Ok(self.describe(&history, &causes, knowledge))
     }
 

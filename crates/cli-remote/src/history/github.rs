@@ -29,7 +29,7 @@ pub(super) static GITHUB: Service = Service {
     reports,
 };
 
-/// A list of so many runs may be cut: a search lists at most 1,000, and some may be unreadable.
+/// From this number of runs on, a list may be cut: a search lists at most 1,000, and some may be unreadable.
 const MOST_LISTED: usize = 900;
 /// An artifact is stored within this time after the last step of its job, in milliseconds.
 const AFTER_JOB_MS: i64 = 60_000;

@@ -5,7 +5,7 @@ use assay_domain::{
 };
 use assay_flakiness::{Diagnose as _, Engine, ErrorTexts, FailureCause};
 
-use super::{super::own_new_tests, explanation, gate};
+use super::{super::own_unexplained, explanation, gate};
 
 /// Forty runs of `main`, four a day; the test of the same number failed in each of the `failing` ones. Then test 0
 /// fails.
@@ -341,7 +341,7 @@ fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
         Knowledge::AtTheTime,
         last.started_at,
     );
-    own_new_tests(&history, &mut causes);
+    own_unexplained(&history, &mut causes);
     (history, causes)
 }
 
@@ -374,7 +374,7 @@ fn an_unproven_test_of_a_young_project_is_not_excused() {
     let failed = |runs: &[(&str, std::ops::Range<u32>, bool)]| {
         let (history, cause) = judged_last(runs, &ErrorTexts::new());
         let mut causes = vec![cause];
-        own_new_tests(&history, &mut causes);
+        own_unexplained(&history, &mut causes);
         (gate::cause(&causes[0]), gate::gate(&causes).action)
     };
     let first = ("one", 0..1, false);
@@ -402,7 +402,7 @@ fn nothing_distinguishes_many_failures_without_a_run_of_another_branch() {
             ..cause.clone()
         })
         .collect();
-    own_new_tests(&history, &mut causes);
+    own_unexplained(&history, &mut causes);
     assert_eq!(gate::gate(&causes).action, Action::Rerun, "{causes:?}");
     let sentence = explanation(&history, &causes[0], Knowledge::AtTheTime);
     assert!(

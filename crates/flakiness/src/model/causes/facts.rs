@@ -32,6 +32,8 @@ pub struct CauseFacts {
     /// Whether no other branch ran in the window and the test has not passed, so that nothing shows whether the branch broke
     /// it. The engine leaves it false; the caller knows the window.
     pub nothing_compares: bool,
+    /// The first of the stable branch's newest runs without the test, if it left that branch. The engine leaves it empty, too.
+    pub left_stable: Option<usize>,
     /// Whether the run is on the stable branch.
     pub on_stable: bool,
     /// Other runs of the stable branch with the test; for a failure on it, those before.
