@@ -212,11 +212,12 @@ fn every_table_of_projects_is_distributed(cluster: &Cluster) {
     );
     // The coordinator's own copy of a table without projects ends with a number.
     let foreign_keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 \
-         AND connamespace = 'public'::regnamespace AND conrelid::regclass::text !~ '_[0-9]+$'";
+         AND connamespace = 'public'::regnamespace AND conrelid::regclass::text !~ '_[0-9]+$' \
+         AND conrelid::regclass::text NOT IN ('api_key', 'ended_session')";
     assert_eq!(
         Some(cluster.text(foreign_keys)),
         TestDatabase::new().text(foreign_keys),
-        "they are restored"
+        "they are restored, but those of tables that servers write"
     );
 }
 
