@@ -163,6 +163,7 @@ pub(crate) fn gate(outcome: &Outcome<'_>, run: &Run) -> Option<i64> {
         .world
         .cli
         .command(&["gate", "--run", &run.id, "--project", &outcome.project]);
+    command.current_dir(outcome.folder.path());
     command.env_remove("ASSAY_DATABASE_URL");
     command.env(
         "ASSAY_API_URL",

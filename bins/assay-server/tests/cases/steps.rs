@@ -13,7 +13,7 @@ use crate::outcome::{Answer, Outcome};
 /// The day for which the dates in the reports were written.
 const WRITTEN: time::Date = date!(2026 - 11 - 26);
 
-pub(crate) fn run<'w>(world: &'w ServedWorld, case: &Path, expected: &Value) -> Outcome<'w> {
+pub(crate) fn run<'w>(world: &'w ServedWorld, case: &Path, expected: &'w Value) -> Outcome<'w> {
     let steps = expected["steps"].as_array().expect("steps is a list");
     let copy = copied(case, steps.iter().any(|step| step["cmd"] != "analyze"));
     let folder = copy.path().display().to_string();
@@ -30,12 +30,21 @@ pub(crate) fn run<'w>(world: &'w ServedWorld, case: &Path, expected: &Value) -> 
         ])["id"],
     );
     let mut outcome = Outcome::new(world, project, copy);
-    for step in steps {
+    let repeated = |step: &'w Value| {
+        let times = step["times"].as_u64().unwrap_or(1);
+        (1..=times).map(move |time| (step, time.to_string()))
+    };
+    for (step, time) in steps.iter().flat_map(repeated) {
         let is_plain = steps.iter().any(|step| step["plainKey"] == true);
         let words = |field: &str| {
             let words = step[field].as_array().expect("a list of words").iter();
             words
-                .map(|word| word.as_str().expect("a word").replace("@@DIR@@", &folder))
+                .map(|word| {
+                    word.as_str()
+                        .expect("a word")
+                        .replace("@@DIR@@", &folder)
+                        .replace("@@N@@", &time)
+                })
                 .collect::<Vec<_>>()
         };
         let command = step["cmd"].as_str().expect("cmd is a word");

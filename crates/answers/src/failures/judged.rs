@@ -18,7 +18,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 
 use super::{Actions, Beginnings, ExplainedFailure, own_unexplained, runs_elsewhere};
-use crate::{numbers::count, owners};
+use crate::{changes::files_not_run, numbers::count, owners};
 
 /// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added
 /// because it counts in no verdict or its pack is damaged.
@@ -169,6 +169,8 @@ pub(super) struct JudgedFailures {
     /// The names of their errors.
     errors: HashMap<u32, ErrorName>,
     actions: Actions,
+    /// The files of which no test ran.
+    pub(super) files_not_run: Vec<String>,
 }
 
 impl JudgedFailures {
@@ -200,7 +202,12 @@ impl JudgedFailures {
         own_unexplained(history, &mut causes);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let finals = snapshot.final_statuses(run, &tests)?;
-        Ok(Self::new(history, causes, finals, errors))
+        let names = snapshot.all_test_names()?;
+        let files_not_run = files_not_run(history, run.run_number, |test| names.get(test)?.file_path);
+        Ok(Self {
+            files_not_run,
+            ..Self::new(history, causes, finals, errors)
+        })
     }
 
     /// `finals` has the same order as the causes.
@@ -222,6 +229,7 @@ impl JudgedFailures {
             failures,
             errors: errors.names.into_iter().collect(),
             actions,
+            files_not_run: Vec::new(),
         }
     }
 
@@ -238,7 +246,8 @@ impl JudgedFailures {
             .errors
             .values()
             .map(|error| size_of_val(error) + error.fingerprint.len() + error.title.len());
-        failures.chain(errors).sum()
+        let files = self.files_not_run.iter().map(String::len);
+        failures.chain(errors).chain(files).sum()
     }
 }
 

@@ -18,6 +18,7 @@ use assay_domain::{
     rules::RecordingRules,
     store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
     test::TestOrdinal,
+    test_names::TestNames,
     timestamp::Timestamp,
 };
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
@@ -27,7 +28,10 @@ use super::{
     Actions, Beginnings, ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate,
     listed_before, own_unexplained, texts,
 };
-use crate::{changes::ChangedTests, owners};
+use crate::{
+    changes::{ChangedTests, files_not_run},
+    owners,
+};
 
 /// Most failures in an answer.
 const MOST_FAILURES: usize = 200;
@@ -43,6 +47,10 @@ pub struct ReportFailures {
     pub gate: Gate,
     /// Why the report may lack results; null if it is complete.
     pub incomplete: Option<String>,
+    /// Files of which no test ran, although tests of them ran in nine of ten of the last complete runs of the suite: of the
+    /// stable branch, which needs ten, and of other branches. The first 50; empty without a failed test.
+    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
+    pub files_not_run: Vec<String>,
     /// The number of tests that failed or recovered.
     pub total: usize,
     /// The first 200 of them: failed before recovered, then the most probable breakages of this branch first.
@@ -216,9 +224,28 @@ impl<'r> Overlay<'r> {
             mode: Knowledge::AtTheTime,
             gate: gate.of_incomplete(incomplete.is_some()),
             incomplete,
+            files_not_run: match total {
+                0 => Vec::new(),
+                _ => self.files_not_run(&*snapshot.all_test_names()?),
+            },
             total,
             failures,
             new_tests: self.new_tests(),
+        })
+    }
+
+    /// The files of which no test ran. A shard may leave them to another one.
+    fn files_not_run(&self, names: &TestNames) -> Vec<String> {
+        if self.recording.shard.is_some() {
+            return Vec::new();
+        }
+        let of_report = self.ordinals.iter().copied().zip(&self.recording.tests);
+        let of_report: HashMap<TestOrdinal, Option<&str>> = of_report
+            .map(|(ordinal, test)| (ordinal, test.test.file_path.as_deref()))
+            .collect();
+        files_not_run(&self.history, self.number, |test| match of_report.get(&test) {
+            Some(file) => *file,
+            None => names.get(test)?.file_path,
         })
     }
 

@@ -53,7 +53,7 @@ pub struct JudgedRun {
     /// The failed and recovered tests, which the file of a decision has apart.
     #[serde(skip)]
     pub failures: Vec<JudgedFailure>,
-    /// Why the run lacks tests that the stable branch has; none if it may lack them.
+    /// Why the run lacks tests or files that the stable branch has; none if it may lack them.
     pub lacking: Option<String>,
 }
 
@@ -124,6 +124,8 @@ struct Answer {
 struct Failures {
     gate: Gate,
     incomplete: Option<String>,
+    #[serde(default)]
+    files_not_run: Vec<String>,
     total: usize,
     failures: Vec<Failure>,
     #[serde(default)]
@@ -138,10 +140,13 @@ struct NewTests {
 
 /// The answer of the failures route, as far as the gate needs it.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StoredRun {
     run: RunSize,
     gate: Gate,
     incomplete: Option<String>,
+    #[serde(default)]
+    files_not_run: Vec<String>,
     page: FailurePage,
     failures: Vec<Failure>,
 }
@@ -245,7 +250,10 @@ impl JudgedRun {
             }
             None => None,
         };
-        Ok(Self { lacking, ..self })
+        Ok(Self {
+            lacking: lacking.or(self.lacking),
+            ..self
+        })
     }
 
     /// The failures of a server's answer to `failures=true`. An error names the missing field.
@@ -264,7 +272,8 @@ impl JudgedRun {
                 .map(JudgedFailure::from)
                 .collect(),
             lacking: None,
-        })
+        }
+        .without_files(&answered_failures.files_not_run))
     }
 
     /// The tests that are new by a server's answer to `failures=true`: the first 50 that no run of the stable branch has
@@ -286,7 +295,23 @@ impl JudgedRun {
             total: stored_run.page.total,
             failures: stored_run.failures.into_iter().map(JudgedFailure::from).collect(),
             lacking: None,
-        })
+        }
+        .without_files(&stored_run.files_not_run))
+    }
+
+    /// The run with a problem if a test failed and one of these files, of which nothing ran, is in the checkout. The status of
+    /// the test command, which the failed test explains, does not tell whether a file could be loaded.
+    fn without_files(self, not_run: &[String]) -> Self {
+        let is_there = |file: &&String| is_in_checkout(file);
+        let files: Vec<String> = not_run.iter().filter(is_there).take(NAMED).cloned().collect();
+        let has_failed = self.failed().next().is_some();
+        let lacking = (has_failed && !files.is_empty()).then(|| {
+            format!(
+                "No test ran of files that the stable branch runs: {}",
+                files.join(", ")
+            )
+        });
+        Self { lacking, ..self }
     }
 
     /// The failures of a report that was judged by a history.
@@ -301,12 +326,29 @@ impl JudgedRun {
             failures: causes.causes.into_iter().map(JudgedFailure::from).collect(),
             lacking: None,
         }
+        .without_files(&causes.files_not_run)
     }
 
     /// The tests that finally failed.
     pub fn failed(&self) -> impl Iterator<Item = &JudgedFailure> {
         self.failures.iter().filter(|failure| !failure.recovered)
     }
+}
+
+/// Whether a file is below this folder, or below one above it in the same checkout of Git.
+fn is_in_checkout(file: &str) -> bool {
+    let Ok(here) = std::env::current_dir() else {
+        return false;
+    };
+    for folder in here.ancestors() {
+        if folder.join(file).is_file() {
+            return true;
+        }
+        if folder.join(".git").exists() {
+            break;
+        }
+    }
+    false
 }
 
 impl From<Failure> for JudgedFailure {

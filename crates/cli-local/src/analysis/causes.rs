@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use assay_answers::failures::{self, Actions, ByCause, CauseProbabilities, StableState};
+use assay_answers::{
+    changes::files_not_run,
+    failures::{self, Actions, ByCause, CauseProbabilities, StableState},
+};
 use assay_domain::{
     cause::{Action, Cause, Knowledge},
     observation::History,
@@ -21,6 +24,9 @@ pub struct Causes {
     pub causes: Vec<CausedFailure>,
     /// One entry per run with such a result, oldest first.
     pub gates: Vec<RunGate>,
+    /// The files of which no test ran in the selected run, by [`assay_answers::changes::files_not_run`].
+    #[serde(skip)]
+    pub files_not_run: Vec<String>,
 }
 
 /// A failed or recovered result with its cause.
@@ -132,15 +138,21 @@ impl Collector {
         let history = self.history(&runs);
         let texts = texts(&history, &runs);
         let engine = Engine::default();
-        let mut causes = match selection {
-            FailureSelection::All => engine.causes(&history, &texts, knowledge, now),
+        let (mut causes, files_not_run) = match selection {
+            FailureSelection::All => (engine.causes(&history, &texts, knowledge, now), Vec::new()),
             FailureSelection::Run(name) => {
                 let number = run_number(&history, name)?;
-                engine.causes_of_run(&history, &texts, number, knowledge, now)
+                (
+                    engine.causes_of_run(&history, &texts, number, knowledge, now),
+                    files_not_run(&history, number, |test| self.tests.file(test)),
+                )
             }
         };
         failures::own_unexplained(&history, &mut causes);
-        Ok(self.describe(&history, &causes, knowledge))
+        Ok(Causes {
+            files_not_run,
+            ..self.describe(&history, &causes, knowledge)
+        })
     }
 
     fn describe(&self, history: &History, causes: &[FailureCause], knowledge: Knowledge) -> Causes {
@@ -204,6 +216,7 @@ impl Collector {
         Causes {
             gates: gates.collect(),
             causes: entries,
+            files_not_run: Vec::new(),
         }
     }
 }
