@@ -20,10 +20,10 @@ use crate::{failures::window_with, numbers::count, stable_branch::since};
 
 mod base;
 mod comparison;
-mod files;
+mod not_run;
 mod slower;
 
-pub use files::files_not_run;
+pub use not_run::NotRun;
 
 /// Most tests of a list.
 const MOST_LISTED: usize = 50;

@@ -68,7 +68,7 @@ pub fn run_failures(
         Ok(Some(RunFailures {
             project: project.tag(),
             incomplete: run.incomplete.clone(),
-            files_not_run: explained.judged.files_not_run.clone(),
+            not_run: explained.judged.not_run.clone(),
             run,
             mode: query.knowledge,
             gate,

@@ -15,6 +15,7 @@ use assay_flakiness::FailureCause;
 use serde::Serialize;
 
 use super::{Actions, Beginnings, Breakage, Gate, JudgedFailure, evidence, explanation, gate};
+use crate::changes::NotRun;
 
 /// The failures of a run, each with its cause.
 #[derive(Debug, Clone, Serialize)]
@@ -33,10 +34,8 @@ pub struct RunFailures {
     pub on_stable: bool,
     /// Why the run may lack results, such as a missing shard; null if it is complete.
     pub incomplete: Option<String>,
-    /// Files of which no test ran, although tests of them ran in nine of ten of the last complete runs of the suite: of the
-    /// stable branch, which needs ten, and of other branches. The first 50; empty without a failed test.
-    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
-    pub files_not_run: Vec<String>,
+    /// What usually runs and did not run here; empty without a failed test.
+    pub not_run: NotRun,
     /// What gates decided on the run in CI, the newest first, unless a later report replaced the results.
     pub decisions: Vec<RunDecision>,
     /// The position of this page in the list.

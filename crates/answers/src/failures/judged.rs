@@ -13,12 +13,13 @@ use assay_domain::{
     page::Page,
     store::{SharedKey, Snapshot, StoreError, shared},
     test::{TestName, TestOrdinal},
+    test_names::TestNameRef,
     timestamp::Timestamp,
 };
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 
 use super::{Actions, Beginnings, ExplainedFailure, own_unexplained, runs_elsewhere};
-use crate::{changes::files_not_run, numbers::count, owners};
+use crate::{changes::NotRun, numbers::count, owners};
 
 /// The runs of a window with this run, as the history of the stable branch to which it belongs, and whether it was added
 /// because it counts in no verdict or its pack is damaged.
@@ -169,8 +170,7 @@ pub(super) struct JudgedFailures {
     /// The names of their errors.
     errors: HashMap<u32, ErrorName>,
     actions: Actions,
-    /// The files of which no test ran.
-    pub(super) files_not_run: Vec<String>,
+    pub(super) not_run: NotRun,
 }
 
 impl JudgedFailures {
@@ -203,9 +203,9 @@ impl JudgedFailures {
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let finals = snapshot.final_statuses(run, &tests)?;
         let names = snapshot.all_test_names()?;
-        let files_not_run = files_not_run(history, run.run_number, |test| names.get(test)?.file_path);
+        let name = |test| names.get(test).map(TestNameRef::owned);
         Ok(Self {
-            files_not_run,
+            not_run: NotRun::of(history, run.run_number, name),
             ..Self::new(history, causes, finals, errors)
         })
     }
@@ -229,7 +229,7 @@ impl JudgedFailures {
             failures,
             errors: errors.names.into_iter().collect(),
             actions,
-            files_not_run: Vec::new(),
+            not_run: NotRun::default(),
         }
     }
 
@@ -246,8 +246,7 @@ impl JudgedFailures {
             .errors
             .values()
             .map(|error| size_of_val(error) + error.fingerprint.len() + error.title.len());
-        let files = self.files_not_run.iter().map(String::len);
-        failures.chain(errors).chain(files).sum()
+        failures.chain(errors).chain([self.not_run.bytes()]).sum()
     }
 }
 

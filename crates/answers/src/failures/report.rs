@@ -18,7 +18,7 @@ use assay_domain::{
     rules::RecordingRules,
     store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
     test::TestOrdinal,
-    test_names::TestNames,
+    test_names::{TestNameRef, TestNames},
     timestamp::Timestamp,
 };
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
@@ -29,7 +29,7 @@ use super::{
     listed_before, own_unexplained, texts,
 };
 use crate::{
-    changes::{ChangedTests, files_not_run},
+    changes::{ChangedTests, NotRun},
     owners,
 };
 
@@ -47,10 +47,8 @@ pub struct ReportFailures {
     pub gate: Gate,
     /// Why the report may lack results; null if it is complete.
     pub incomplete: Option<String>,
-    /// Files of which no test ran, although tests of them ran in nine of ten of the last complete runs of the suite: of the
-    /// stable branch, which needs ten, and of other branches. The first 50; empty without a failed test.
-    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
-    pub files_not_run: Vec<String>,
+    /// What usually runs and did not run here; empty without a failed test.
+    pub not_run: NotRun,
     /// The number of tests that failed or recovered.
     pub total: usize,
     /// The first 200 of them: failed before recovered, then the most probable breakages of this branch first.
@@ -224,9 +222,9 @@ impl<'r> Overlay<'r> {
             mode: Knowledge::AtTheTime,
             gate: gate.of_incomplete(incomplete.is_some()),
             incomplete,
-            files_not_run: match total {
-                0 => Vec::new(),
-                _ => self.files_not_run(&*snapshot.all_test_names()?),
+            not_run: match total {
+                0 => NotRun::default(),
+                _ => self.not_run(&*snapshot.all_test_names()?),
             },
             total,
             failures,
@@ -234,18 +232,16 @@ impl<'r> Overlay<'r> {
         })
     }
 
-    /// The files of which no test ran. A shard may leave them to another one.
-    fn files_not_run(&self, names: &TestNames) -> Vec<String> {
+    /// What usually runs and did not run. A shard may leave it to another one.
+    fn not_run(&self, names: &TestNames) -> NotRun {
         if self.recording.shard.is_some() {
-            return Vec::new();
+            return NotRun::default();
         }
         let of_report = self.ordinals.iter().copied().zip(&self.recording.tests);
-        let of_report: HashMap<TestOrdinal, Option<&str>> = of_report
-            .map(|(ordinal, test)| (ordinal, test.test.file_path.as_deref()))
-            .collect();
-        files_not_run(&self.history, self.number, |test| match of_report.get(&test) {
-            Some(file) => *file,
-            None => names.get(test)?.file_path,
+        let of_report: HashMap<TestOrdinal, &RecordedTest> = of_report.collect();
+        NotRun::of(&self.history, self.number, |test| match of_report.get(&test) {
+            Some(recorded) => Some(recorded.test.clone()),
+            None => names.get(test).map(TestNameRef::owned),
         })
     }
 

@@ -1,5 +1,6 @@
 //! The failures of a run with their causes, from a server's answer or from a history.
 
+use assay_answers::changes::NotRun;
 use assay_cli_local::analysis::{CausedFailure, Causes};
 use assay_cli_terminal::output;
 use assay_domain::{
@@ -125,7 +126,7 @@ struct Failures {
     gate: Gate,
     incomplete: Option<String>,
     #[serde(default)]
-    files_not_run: Vec<String>,
+    not_run: NotRun,
     total: usize,
     failures: Vec<Failure>,
     #[serde(default)]
@@ -146,7 +147,7 @@ struct StoredRun {
     gate: Gate,
     incomplete: Option<String>,
     #[serde(default)]
-    files_not_run: Vec<String>,
+    not_run: NotRun,
     page: FailurePage,
     failures: Vec<Failure>,
 }
@@ -273,7 +274,7 @@ impl JudgedRun {
                 .collect(),
             lacking: None,
         }
-        .without_files(&answered_failures.files_not_run))
+        .without(&answered_failures.not_run))
     }
 
     /// The tests that are new by a server's answer to `failures=true`: the first 50 that no run of the stable branch has
@@ -296,22 +297,26 @@ impl JudgedRun {
             failures: stored_run.failures.into_iter().map(JudgedFailure::from).collect(),
             lacking: None,
         }
-        .without_files(&stored_run.files_not_run))
+        .without(&stored_run.not_run))
     }
 
-    /// The run with a problem if a test failed and one of these files, of which nothing ran, is in the checkout. The status of
-    /// the test command, which the failed test explains, does not tell whether a file could be loaded.
-    fn without_files(self, not_run: &[String]) -> Self {
+    /// The run with a problem if a test failed and others did not run as usual: skipped tests, and files that the checkout
+    /// has. The failed test explains the status of the test command, so the status does not tell whether a file could be
+    /// loaded, or a set-up failed.
+    fn without(self, not_run: &NotRun) -> Self {
+        if self.failed().next().is_none() {
+            return self;
+        }
         let is_there = |file: &&String| is_in_checkout(file);
-        let files: Vec<String> = not_run.iter().filter(is_there).take(NAMED).cloned().collect();
-        let has_failed = self.failed().next().is_some();
-        let lacking = (has_failed && !files.is_empty()).then(|| {
-            format!(
-                "No test ran of files that the stable branch runs: {}",
-                files.join(", ")
-            )
-        });
-        Self { lacking, ..self }
+        let files = not_run.files.iter().filter(is_there);
+        let files = files.map(|file| format!("all tests of {file}"));
+        let skipped = not_run.skipped.iter().map(|test| test.name.clone());
+        let named: Vec<String> = files.chain(skipped).take(NAMED).collect();
+        let lacking = format!("Did not run, as in other runs: {}", named.join(", "));
+        Self {
+            lacking: (!named.is_empty()).then_some(lacking),
+            ..self
+        }
     }
 
     /// The failures of a report that was judged by a history.
@@ -326,7 +331,7 @@ impl JudgedRun {
             failures: causes.causes.into_iter().map(JudgedFailure::from).collect(),
             lacking: None,
         }
-        .without_files(&causes.files_not_run)
+        .without(&causes.not_run)
     }
 
     /// The tests that finally failed.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use assay_answers::{
-    changes::files_not_run,
+    changes::NotRun,
     failures::{self, Actions, ByCause, CauseProbabilities, StableState},
 };
 use assay_domain::{
@@ -24,9 +24,9 @@ pub struct Causes {
     pub causes: Vec<CausedFailure>,
     /// One entry per run with such a result, oldest first.
     pub gates: Vec<RunGate>,
-    /// The files of which no test ran in the selected run, by [`assay_answers::changes::files_not_run`].
+    /// What did not run in the selected run.
     #[serde(skip)]
-    pub files_not_run: Vec<String>,
+    pub not_run: NotRun,
 }
 
 /// A failed or recovered result with its cause.
@@ -138,19 +138,19 @@ impl Collector {
         let history = self.history(&runs);
         let texts = texts(&history, &runs);
         let engine = Engine::default();
-        let (mut causes, files_not_run) = match selection {
-            FailureSelection::All => (engine.causes(&history, &texts, knowledge, now), Vec::new()),
+        let (mut causes, not_run) = match selection {
+            FailureSelection::All => (engine.causes(&history, &texts, knowledge, now), NotRun::default()),
             FailureSelection::Run(name) => {
                 let number = run_number(&history, name)?;
                 (
                     engine.causes_of_run(&history, &texts, number, knowledge, now),
-                    files_not_run(&history, number, |test| self.tests.file(test)),
+                    NotRun::of(&history, number, |test| Some(self.tests.name(test))),
                 )
             }
         };
         failures::own_unexplained(&history, &mut causes);
         Ok(Causes {
-            files_not_run,
+            not_run,
             ..self.describe(&history, &causes, knowledge)
         })
     }
@@ -216,7 +216,7 @@ impl Collector {
         Causes {
             gates: gates.collect(),
             causes: entries,
-            files_not_run: Vec::new(),
+            not_run: NotRun::default(),
         }
     }
 }

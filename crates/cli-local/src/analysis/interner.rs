@@ -105,12 +105,6 @@ impl Tests {
         }
     }
 
-    /// The file of a test, if one is known.
-    pub(crate) fn file(&self, test: TestOrdinal) -> Option<&str> {
-        let found = self.found_files.get(&test).map(String::as_str);
-        found.or_else(|| self.names.get(test)?.file_path.as_deref())
-    }
-
     /// The number of tests.
     pub(crate) fn len(&self) -> u32 {
         self.names.len()
