@@ -251,7 +251,7 @@ pub struct BranchState {
     pub explanation: String,
     /// The run with which the newest of these failures began; null if no test fails.
     pub failing_since: Option<FailingSince>,
-    /// The run with which the oldest of these failures began, since which the branch is red; null if no test fails.
+    /// The run with which the oldest of these failures began; null if no test fails.
     pub red_since: Option<FailingSince>,
     /// The newest run of each suite, by the suite's name.
     pub suites: Vec<SuiteState>,

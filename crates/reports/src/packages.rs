@@ -1,11 +1,13 @@
 //! The packages of a monorepo, whose tests may share their names.
 //!
-//! A report without the files of its tests does not say which package they are of. So the folder of the package leads the
-//! name of each, also in a report of one package alone: a name does not depend on the reports that arrive with it.
+//! A report with no files of its tests, or with files relative to its package, does not say which package they are of. So
+//! the folder of the package leads the name or the file of each, also in a report of one package alone: a name does not
+//! depend on the reports that arrive with it.
 
-use crate::{piece::Piece, text};
+use crate::{paths, piece::Piece, text};
 
-/// Leads the names of tests without a file with the folder of their package, if they are not unique in a repository.
+/// Leads the names of tests without a file, and files that do not lie in the package, with the folder of the package, if
+/// they are not unique in a repository.
 pub(crate) fn lead_names(pieces: &mut [Piece]) {
     for piece in pieces
         .iter_mut()
@@ -14,12 +16,13 @@ pub(crate) fn lead_names(pieces: &mut [Piece]) {
         let Some(package) = package(&piece.name) else {
             continue;
         };
-        for test in piece
-            .report
-            .tests
-            .iter_mut()
-            .filter(|test| test.test.file_path.is_none())
-        {
+        for test in &mut piece.report.tests {
+            if let Some(file) = &mut test.test.file_path {
+                if !paths::is_absolute(file) && !file.starts_with(&format!("{package}/")) {
+                    *file = paths::join(&package, file);
+                }
+                continue;
+            }
             let lead = |name: &str| text::joined([package.as_str(), name]);
             test.test.name = lead(&test.test.name);
             if let Some(shown) = &mut test.shown_as.name {

@@ -25,7 +25,10 @@ pub struct NotRun {
     /// Files of which no test ran: the first 50.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
     pub files: Vec<String>,
-    /// Skipped tests of other files that usually pass: the first 50.
+    /// Classes and modules, of tests without a file, of which no test ran: the first 50.
+    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
+    pub classes: Vec<String>,
+    /// Skipped tests of others that usually pass: the first 50.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
     pub skipped: Vec<TestName>,
 }
@@ -34,7 +37,7 @@ impl NotRun {
     /// What did not run in the run of this number.
     pub fn of(history: &History, number: i32, name: impl Fn(TestOrdinal) -> Option<TestName>) -> Self {
         let is_run = |observed: &&RunObservations| observed.run.number == number && observed.ending.complete;
-        let (mut files, mut skipped) = (BTreeSet::new(), BTreeSet::new());
+        let (mut groups, mut skipped) = (BTreeSet::new(), BTreeSet::new());
         for run in history.runs.iter().filter(is_run) {
             let (stable, others) = last_runs(history, run);
             let Some(base) = stable.first().filter(|_| stable.len() == LAST_RUNS) else {
@@ -47,41 +50,67 @@ impl NotRun {
             };
             // Most runs lack nothing, so names are read of few tests.
             let absent: Vec<TestOrdinal> = ran_in(base).filter(|test| !run.ran(*test)).collect();
-            let file_of = |test: TestOrdinal| name(test)?.file_path;
-            let mut tests_of: BTreeMap<String, Vec<TestOrdinal>> = BTreeMap::new();
+            let group_of = |test: TestOrdinal| Group::of(name(test)?);
+            let mut tests_of: BTreeMap<Group, Vec<TestOrdinal>> = BTreeMap::new();
             for test in &absent {
-                if let Some(file) = file_of(*test) {
-                    tests_of.entry(file).or_default().push(*test);
+                if let Some(group) = group_of(*test) {
+                    tests_of.entry(group).or_default().push(*test);
                 }
             }
             if !tests_of.is_empty() {
-                for file in ran_in(run).filter_map(file_of) {
-                    tests_of.remove(&file);
+                for group in ran_in(run).filter_map(group_of) {
+                    tests_of.remove(&group);
                 }
             }
             tests_of.retain(|_, tests| usually(&|run| tests.iter().any(|test| run.ran(*test))));
-            let of_files: BTreeSet<TestOrdinal> = tests_of.values().flatten().copied().collect();
+            let of_groups: BTreeSet<TestOrdinal> = tests_of.values().flatten().copied().collect();
             let passed = |test: TestOrdinal| move |run: &RunObservations| run.ran(test) && !run.failed(test);
             let of_others = absent
                 .iter()
-                .filter(|test| run.present.contains(**test) && !of_files.contains(test));
+                .filter(|test| run.present.contains(**test) && !of_groups.contains(test));
             skipped.extend(
                 of_others
                     .filter(|test| usually(&passed(**test)))
                     .filter_map(|test| name(*test)),
             );
-            files.extend(tests_of.into_keys());
+            groups.extend(tests_of.into_keys());
         }
-        Self {
-            files: files.into_iter().take(MOST).collect(),
+        let mut not_run = Self {
             skipped: skipped.into_iter().take(MOST).collect(),
+            ..Self::default()
+        };
+        for group in groups {
+            let (list, name) = match group {
+                Group::File(file) => (&mut not_run.files, file),
+                Group::Class(class) => (&mut not_run.classes, class),
+            };
+            if list.len() < MOST {
+                list.push(name);
+            }
         }
+        not_run
     }
 
     /// The memory that it takes beside itself, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let files = self.files.iter().map(String::len);
-        files.chain(self.skipped.iter().map(TestName::text_bytes)).sum()
+        let groups = self.files.iter().chain(&self.classes).map(String::len);
+        groups.chain(self.skipped.iter().map(TestName::text_bytes)).sum()
+    }
+}
+
+/// The tests of a file, or of a class or module where reports name no file.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    File(String),
+    Class(String),
+}
+
+impl Group {
+    fn of(test: TestName) -> Option<Self> {
+        match test.file_path {
+            Some(file) => Some(Self::File(file)),
+            None => Some(Self::Class(test.name.rsplit_once(" > ")?.0.to_owned())),
+        }
     }
 }
 
@@ -154,7 +183,7 @@ mod tests {
         let listed = |history: &History, last: RunObservations| {
             let mut history = history.clone();
             history.runs.push(last);
-            let NotRun { files, skipped } = NotRun::of(&history, 100, name);
+            let NotRun { files, skipped, .. } = NotRun::of(&history, 100, name);
             let skipped = skipped.into_iter().map(|test| test.name);
             files.into_iter().chain(skipped).collect::<Vec<_>>().join(" ")
         };

@@ -1,7 +1,12 @@
 //! The failures of a run with their causes, from a server's answer or from a history.
 
+use std::{ffi::OsStr, path::Path};
+
 use assay_answers::changes::NotRun;
-use assay_cli_local::analysis::{CausedFailure, Causes};
+use assay_cli_local::{
+    analysis::{CausedFailure, Causes},
+    sources::checkout::sources,
+};
 use assay_cli_terminal::output;
 use assay_domain::{
     attempt::AttemptStatus,
@@ -300,18 +305,23 @@ impl JudgedRun {
         .without(&stored_run.not_run))
     }
 
-    /// The run with a problem if a test failed and others did not run as usual: skipped tests, and files that the checkout
-    /// has. The failed test explains the status of the test command, so the status does not tell whether a file could be
+    /// The run with a problem if a test failed and others did not run as usual: skipped tests, files that the checkout has,
+    /// and classes of which it has a file. The failed test explains the status of the test command, so the status does not tell whether a file could be
     /// loaded, or a set-up failed.
     fn without(self, not_run: &NotRun) -> Self {
         if self.failed().next().is_none() {
             return self;
         }
-        let is_there = |file: &&String| is_in_checkout(file);
-        let files = not_run.files.iter().filter(is_there);
-        let files = files.map(|file| format!("all tests of {file}"));
+        let files = not_run.files.iter().filter(|file| is_in_checkout(file));
+        let sources = match not_run.classes.is_empty() {
+            true => Vec::new(),
+            false => sources(Path::new(".")),
+        };
+        let has_file = |class: &&String| sources.iter().any(|file| is_file_of_class(file, class));
+        let groups = files.chain(not_run.classes.iter().filter(has_file));
+        let groups = groups.map(|name| format!("all tests of {name}"));
         let skipped = not_run.skipped.iter().map(|test| test.name.clone());
-        let named: Vec<String> = files.chain(skipped).take(NAMED).collect();
+        let named: Vec<String> = groups.chain(skipped).take(NAMED).collect();
         let lacking = format!("Did not run, as in other runs: {}", named.join(", "));
         Self {
             lacking: (!named.is_empty()).then_some(lacking),
@@ -354,6 +364,17 @@ fn is_in_checkout(file: &str) -> bool {
         }
     }
     false
+}
+
+/// Whether a file has the name of a class, by its last part: `org.shop.OrderTest` is in `OrderTest.java`.
+fn is_file_of_class(file: &str, class: &str) -> bool {
+    let class = class
+        .rsplit(" > ")
+        .find_map(|part| part.rsplit(['.', '/', ':']).next());
+    let class = class.and_then(|class| class.split('$').next());
+    Path::new(file)
+        .file_stem()
+        .is_some_and(|stem| Some(stem) == class.map(OsStr::new))
 }
 
 impl From<Failure> for JudgedFailure {

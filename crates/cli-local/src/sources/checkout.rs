@@ -105,7 +105,7 @@ impl Checkout {
 }
 
 /// The files below a folder, relative to it.
-pub(crate) fn sources(folder: &Path) -> Vec<String> {
+pub fn sources(folder: &Path) -> Vec<String> {
     WalkDir::new(folder)
         .into_iter()
         .filter_entry(|entry| {

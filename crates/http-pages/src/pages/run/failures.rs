@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use assay_answers::{
+    changes::NotRun,
     failures::{
         Breakage, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
     },
@@ -11,6 +12,7 @@ use assay_answers::{
 use assay_domain::{
     cause::Knowledge,
     id::{ProjectId, RunId},
+    merge_queue::is_queue_branch,
     owners::OwnerFilter,
     page::Page,
     project::Project,
@@ -35,6 +37,8 @@ use crate::{
     view::View,
 };
 
+/// Most files, classes and tests that are named because they did not run.
+const MOST_NOT_RUN: usize = 5;
 /// Most links to evidence runs per failure.
 const MOST_LINKED_RUNS: usize = 3;
 
@@ -111,6 +115,13 @@ impl Causes {
         let details = html! {
             (decisions.judged_since())
             @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
+            @let NotRun { files, classes, skipped } = &self.0.not_run;
+            @let not_run: Vec<&str> = files.iter().chain(classes).chain(skipped.iter().map(|test| &test.name))
+                .take(MOST_NOT_RUN).map(String::as_str).collect();
+            @if !not_run.is_empty() { p.sub { "Usually runs, and did not run: " bdi { (not_run.join(", ")) } "." } }
+            @if self.0.run.branch.as_deref().is_some_and(is_queue_branch) {
+                p.sub { "This is a run of a merge queue. The page of each pull request says whose failure it is." }
+            }
         };
         let controls = html! {
             nav.controls aria-label="What is known" {

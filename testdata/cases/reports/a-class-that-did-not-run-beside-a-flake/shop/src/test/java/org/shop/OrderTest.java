@@ -1,0 +1,3 @@
+package org.shop;
+
+class OrderTest {}
