@@ -74,10 +74,8 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let (mut api, project) = args.server.open(global)?;
     let (listed, answer) = api.flaky_list(project, "")?;
     let stable_branch = answer.pointer("/stable/branch").and_then(Value::as_str);
-    let stable_branch = stable_branch
-        .context("the server's answer has no stable branch")?
-        .to_owned();
-    if args.apply && job.context.branch.as_ref() != Some(&stable_branch) {
+    let stable_branch = stable_branch.context("the server's answer has no stable branch")?;
+    if args.apply && job.context.branch.as_deref() != Some(stable_branch) {
         message!("nothing is changed: issues are kept by the jobs of {stable_branch}");
         let nothing = json!({"applied": false, "changes": [], "left": 0});
         return output::print(global.json, &nothing, String::new);
@@ -85,7 +83,7 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let place = Place {
         project,
         pages: args.server.pages(),
-        stable_branch,
+        stable_branch: stable_branch.to_owned(),
         now: clock::now(),
     };
     let existing = host.as_ref().map(existing).transpose()?.unwrap_or_default();
@@ -152,12 +150,11 @@ fn apply_all<'c>(
     changes: Vec<Change<'c>>,
     problems: &[Problem],
 ) -> anyhow::Result<(Vec<Change<'c>>, Option<anyhow::Error>)> {
-    let (mut done, mut created, mut refused) = (Vec::new(), Vec::new(), None);
+    let (mut done, mut refused): (Vec<Change<'c>>, _) = (Vec::new(), None);
     for mut change in changes {
         match apply(host, &change) {
             Ok(number) => {
-                created.extend((change.action == IssueAction::Create).then_some(number));
-                change.number = Some(number);
+                change.number = number;
                 done.push(change);
             }
             // It must not keep the other changes from being made.
@@ -172,10 +169,11 @@ fn apply_all<'c>(
         }
     }
     // A job at the same time may have made another one about the same.
+    let created = done.iter().filter(|change| change.action == IssueAction::Create);
+    let created: Vec<Option<u64>> = created.map(|change| change.number).collect();
     if !created.is_empty() {
         for change in plan(problems, &existing(host)?) {
-            let is_own = change.number.is_some_and(|number| created.contains(&number));
-            if is_own && change.action == IssueAction::Close {
+            if change.action == IssueAction::Close && created.contains(&change.number) {
                 apply(host, &change).map_err(explained)?;
             }
         }
@@ -185,9 +183,10 @@ fn apply_all<'c>(
 
 /// Makes a change and returns the number of its issue. A comment comes before the text that remembers it, and is not written
 /// twice.
-fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
+fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<Option<u64>, PostError> {
     let Some(number) = change.number else {
-        return host.create(change.title, &change.text(""), change.problem.label);
+        let created = host.create(change.title, &change.text(""), change.problem.label);
+        return created.map(Some);
     };
     if change.action != IssueAction::Edit {
         host.comment(number, &change.mark(), &change.why)?;
@@ -196,7 +195,7 @@ fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
     let present = host.issue(number)?;
     let closes = change.action == IssueAction::Close;
     host.edit(number, &change.text(present.text()), closes)?;
-    Ok(number)
+    Ok(change.number)
 }
 
 /// An error with what to do about it.

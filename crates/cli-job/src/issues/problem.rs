@@ -186,8 +186,7 @@ impl Problem {
 
     /// Whether an issue of this subject is about the problem, also by a former name of the test.
     pub(super) fn is_about(&self, subject: &Subject) -> bool {
-        let is_former = |test: &TestName| self.former.contains(test);
-        *subject == self.subject || matches!(subject, Subject::Test(test) if is_former(test))
+        *subject == self.subject || matches!(subject, Subject::Test(test) if self.former.contains(test))
     }
 }
 
