@@ -1,6 +1,6 @@
 //! Whether a release may be cut from a branch: what fails there and not on the stable branch, by the newest runs of both.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, sync::Arc};
 
 use assay_domain::{
     observation::{Bitmap, History, RunObservations},
@@ -164,21 +164,15 @@ pub fn release(
 /// newest one of the stable branch; or they lack or skipped a test that failed when it last ran, and that the stable branch
 /// still runs.
 fn partial_runs(history: &History, branch: &str) -> Vec<String> {
-    let complete = |index: usize| history.runs.get(index).filter(|run| run.ending.complete);
-    let runs_of = |branch: &str| -> BTreeMap<Arc<str>, Vec<&RunObservations>> {
-        let suites = history.runs_of(branch).into_iter();
-        suites
-            .map(|(suite, runs)| (suite, runs.into_iter().filter_map(complete).collect()))
-            .collect()
-    };
-    let stable = runs_of(&history.stable_branch);
+    let is_complete = |run: &RunObservations| run.ending.complete;
+    let stable = history.counted_runs_of(&history.stable_branch, is_complete);
     let sentence = |(suite, runs): (Arc<str>, Vec<&RunObservations>)| {
         let (newest, earlier) = runs.split_last()?;
         let of_suite = of_suite((!suite.is_empty()).then_some(&*suite));
         let run = format!("run {}{of_suite}", newest.run.number);
         let on_stable = stable.get(&suite).and_then(|runs| runs.last());
         let others = earlier.iter().chain(on_stable).map(|run| run.executed());
-        let (usual, ran) = (others.max().unwrap_or(0), newest.executed());
+        let (usual, ran) = (others.max()?, newest.executed());
         if ran.saturating_mul(2) < usual {
             return Some(format!("{run} ran {ran} of the usual {usual} tests"));
         }
@@ -198,14 +192,14 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
         };
         Some(format!("{run} did not run {tests}"))
     };
-    runs_of(branch).into_iter().filter_map(sentence).collect()
+    let own = history.counted_runs_of(branch, is_complete);
+    own.into_iter().filter_map(sentence).collect()
 }
 
 impl ReleaseState {
     /// Writes the answer and its sentence.
     fn decide(&mut self, partial_runs: Vec<String>, now: Timestamp) {
-        let mut gaps = self.gaps();
-        gaps.extend(partial_runs);
+        let gaps = [self.gaps(), partial_runs].concat();
         self.answer = match (self.failing_there_only, gaps.is_empty()) {
             (1.., _) => ReleaseAnswer::No,
             (0, false) => ReleaseAnswer::Unknown,
@@ -223,10 +217,8 @@ impl ReleaseState {
             return vec![nothing_ran(branch)];
         }
         let missing = self.missing_suites.iter().map(|suite| {
-            let name = match suite.as_str() {
-                "" => "the default suite",
-                name => name,
-            };
+            let name = Some(suite.as_str()).filter(|name| !name.is_empty());
+            let name = name.unwrap_or("the default suite");
             format!("{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days")
         });
         let of_suites = self.state.suites.iter().filter_map(SuiteState::gap);
@@ -235,10 +227,7 @@ impl ReleaseState {
 
     fn failing_sentence(&self) -> String {
         let (branch, stable) = (&self.state.branch, &self.stable.branch);
-        let failing = match self.failing_there_only {
-            0 => "no test fails".to_owned(),
-            failing => fail(failing),
-        };
+        let failing = fail(self.failing_there_only);
         let of_them = match (self.flaky_there_only, self.failing_there_only) {
             (0, _) => String::new(),
             (1, 1) => ", and it is flaky".to_owned(),
