@@ -1,7 +1,5 @@
 //! The file `.assay/excused.toml` of a checkout: failures that a team accepts until a day.
 
-use std::path::Path;
-
 use assay_cli_job::gate::excuses::Excuse;
 use assay_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -35,9 +33,9 @@ pub(crate) struct Entry {
     pub(crate) until: Datetime,
 }
 
-/// The excuses of the repository that contains this folder, or of the folder itself; none without the file.
-pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Excuse>> {
-    let Some(text) = file_of_checkout(folder, PATH)? else {
+/// The excuses of the repository that contains the current folder, or of the folder itself; none without the file.
+pub(crate) fn read() -> anyhow::Result<Vec<Excuse>> {
+    let Some(text) = file_of_checkout(PATH)? else {
         return Ok(Vec::new());
     };
     let mistake = |at: usize, problem: &str| mistake((PATH, &text), at, problem);
