@@ -266,13 +266,9 @@ impl Text<'_> {
     fn ejected(&self) -> Option<String> {
         let ejection = self.ejection?;
         let run = format!("Run {}", ejection.run_number);
-        let run = match self.pages {
-            Some(pages) => format!(
-                "[{run}]({})",
-                pages.address(&links::run(self.project, &ejection.run))
-            ),
-            None => run,
-        };
+        let page = links::run(self.project, &ejection.run);
+        let address = self.pages.map(|pages| pages.address(&page));
+        let run = address.map_or(run.clone(), |address| format!("[{run}]({address})"));
         let sentence = ejection.sentence(code);
         Some(format!("**Merge queue:** {run} failed. {sentence}"))
     }
