@@ -52,13 +52,10 @@ pub(crate) fn read() -> anyhow::Result<Vec<Excuse>> {
 impl Entry {
     /// The excuse, or what is wrong with the entry.
     fn excuse(self) -> Result<Excuse, String> {
-        let texts = [
-            ("test", &self.test),
-            ("owner", &self.owner),
-            ("reason", &self.reason),
-            ("ticket", &self.ticket),
-        ];
-        if let Some((name, _)) = texts.iter().find(|(_, text)| text.trim().is_empty()) {
+        let texts = [&self.test, &self.owner, &self.reason, &self.ticket];
+        let names = ["test", "owner", "reason", "ticket"];
+        let is_empty = |(_, text): &(_, &String)| text.trim().is_empty();
+        if let Some((name, _)) = names.iter().zip(texts).find(is_empty) {
             return Err(format!("{name} is empty, expected a text"));
         }
         let is_digit = |c| matches!(c, b'0'..=b'9' | b'a'..=b'f');
