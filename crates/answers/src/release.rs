@@ -119,9 +119,9 @@ pub fn release(
             let name = (failure.test_name.clone(), failure.file_path.clone());
             (!there_only(failure), newest, name)
         });
-        let of_there_only = failures.iter().filter(|failure| there_only(failure));
-        let is_flaky = |failure: &&ReleaseFailure| failure.status == VerdictStatus::Flaky;
-        let flaky = of_there_only.clone().filter(is_flaky);
+        let failing = failures.partition_point(there_only);
+        let of_there_only = failures.iter().take(failing);
+        let flaky = of_there_only.filter(|failure| failure.status == VerdictStatus::Flaky);
         let (of_branch, stable) = (own.state(history), judged.stable.state(history));
         let is_missing = |suite: &&SuiteState| !of_branch.suites.iter().any(|own| own.suite == suite.suite);
         let missing = stable.suites.iter().filter(is_missing);
@@ -131,7 +131,7 @@ pub fn release(
             project: project.tag(),
             answer: ReleaseAnswer::Unknown,
             explanation: String::new(),
-            failing_there_only: count(of_there_only.count()),
+            failing_there_only: count(failing),
             flaky_there_only: count(flaky.count()),
             missing_suites: missing.collect(),
             state: of_branch,
