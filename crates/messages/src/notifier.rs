@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     Content, Decision, Period, Reader, Settlement, Target, compose,
-    compose::names_commit,
+    compose::Failures,
     digest, plan, settle,
     settle::{SubjectKey, chains},
 };
@@ -213,7 +213,9 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             let of_line = earlier.filter(|other| other.line() == edge.line());
             let last = of_line.max_by_key(|other| other.number);
             let is_open = last.is_some_and(|last| last.event == ChatEvent::RunFailed);
-            if is_open && names_commit(self.reader(), &project.project, &edge, now)? {
+            let of_edge = std::slice::from_ref(&edge);
+            let failures = || Failures::read(self.reader(), &project.project, of_edge, now);
+            if is_open && !failures()?.broken.is_empty() {
                 settlement.settled.push(edge.number);
                 known.push(edge);
             } else {
