@@ -294,9 +294,12 @@ impl JudgedEdges {
                 .values(rows)
                 .execute(connection)?;
         }
-        let (on_release, on_stable): (Vec<&Line>, Vec<&Line>) = self
-            .failed_suites(&before)
-            .partition(|(branch, _)| branch.is_some());
+        let failed = self
+            .suites
+            .iter()
+            .filter(|(line, state)| state.failed || state.still_fails && before.has_failed(line));
+        let failed = failed.map(|(line, _)| line);
+        let (on_release, on_stable): (Vec<_>, Vec<_>) = failed.partition(|(branch, _)| branch.is_some());
         let failed: Vec<&str> = on_stable.iter().map(|(_, suite)| &**suite).collect();
         let failed_on_release = on_release.iter().map(|line| json!(line)).collect();
         diesel::update(projects::table.find(project))
@@ -317,14 +320,6 @@ impl JudgedEdges {
         before
             .budget()
             .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, flaky))
-    }
-
-    fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &Line> {
-        let failed = self
-            .suites
-            .iter()
-            .filter(|(line, state)| state.failed || state.still_fails && before.has_failed(line));
-        failed.map(|(line, _)| line)
     }
 
     /// The rows of the edges, those of suites first.
