@@ -242,10 +242,8 @@ impl Text<'_> {
     /// The lines after the failures: the others by cause, missing results, the link, the prompt.
     fn end(&self) -> String {
         let mut end = String::new();
-        let lines = [self.ejected(), self.others(), self.not_suspect()]
-            .into_iter()
-            .flatten();
-        let lines = lines.chain(self.changed());
+        let lines = [self.ejected(), self.others(), self.not_suspect()];
+        let lines = lines.into_iter().flatten().chain(self.changed());
         for line in lines.chain(self.incomplete()).chain(self.absent()) {
             let _ = write!(end, "\n{line}\n");
         }

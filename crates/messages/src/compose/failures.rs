@@ -374,10 +374,8 @@ fn doubt(failures: &[&ExplainedFailure]) -> &'static str {
 
 /// The commit to revert, as the end of a sentence.
 fn revert_candidate(failures: &[&ExplainedFailure]) -> String {
-    let mut candidates = failures.iter().filter_map(|failure| candidate(failure));
-    candidates
-        .next()
-        .map_or_else(String::new, |candidate| format!("; revert candidate {candidate}"))
+    let candidate = failures.iter().find_map(|failure| candidate(failure));
+    candidate.map_or_else(String::new, |candidate| format!("; revert candidate {candidate}"))
 }
 
 fn candidate(failure: &ExplainedFailure) -> Option<String> {
