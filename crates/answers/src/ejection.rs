@@ -165,8 +165,8 @@ pub fn ejection(
     let failed: Vec<&ExplainedFailure> = failures.filter(|failure| failure.status.is_failure()).collect();
     // The one that is least probably by chance. Of equal ones the first: the list is in the order of `mine`.
     let broken = |failure: &ExplainedFailure| failure.mine + failure.probabilities.broken_before;
-    let newest_first = failed.iter().rev();
-    let worst = newest_first.max_by(|one, other| broken(one).total_cmp(&broken(other)));
+    let in_reverse = failed.iter().rev();
+    let worst = in_reverse.max_by(|one, other| broken(one).total_cmp(&broken(other)));
     let started = queued
         .iter()
         .map(|run| run.started_at)
