@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, sync::Arc};
 
 use assay_domain::{
-    observation::{Bitmap, History, RunObservations},
+    observation::{History, RunObservations},
     owners::Ownership,
     page::{Page, PerPage},
     period::{Days, Period},
@@ -176,16 +176,13 @@ fn partial_runs(history: &History, branch: &str) -> Vec<String> {
         if ran.saturating_mul(2) < usual {
             return Some(format!("{run} ran {ran} of the usual {usual} tests"));
         }
-        let mut unresolved = Bitmap::default();
-        for run in earlier {
-            for test in run.present.iter().filter(|test| run.ran(*test)) {
-                unresolved.remove(test);
-            }
-            unresolved.insert_all(&run.failed_tests());
-        }
-        let is_not_run =
-            |test: &TestOrdinal| !newest.ran(*test) && on_stable.is_some_and(|run| run.ran(*test));
-        let tests = match unresolved.iter().filter(is_not_run).count() {
+        let is_unresolved = |test: &TestOrdinal| {
+            let last = earlier.iter().rfind(|run| run.ran(*test));
+            !newest.ran(*test) && last.is_some_and(|run| run.failed(*test))
+        };
+        let on_stable = on_stable?;
+        let ran_there = on_stable.present.iter().filter(|test| on_stable.ran(*test));
+        let tests = match ran_there.filter(is_unresolved).count() {
             0 => return None,
             1 => "1 test that failed when it last ran".to_owned(),
             tests => format!("{tests} tests that failed when they last ran"),
