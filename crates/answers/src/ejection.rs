@@ -167,10 +167,8 @@ pub fn ejection(
     let broken = |failure: &ExplainedFailure| failure.mine + failure.probabilities.broken_before;
     let in_reverse = failed.iter().rev();
     let worst = in_reverse.max_by(|one, other| broken(one).total_cmp(&broken(other)));
-    let started = queued
-        .iter()
-        .map(|run| run.started_at)
-        .fold(run.started_at, Timestamp::max);
+    let starts = queued.iter().map(|run| run.started_at);
+    let started = starts.fold(run.started_at, Timestamp::max);
     let blamed = |failure: &&ExplainedFailure| {
         in_snapshot(store, project, |snapshot| {
             let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;

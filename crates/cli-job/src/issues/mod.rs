@@ -64,9 +64,8 @@ pub fn tests<'l>(
     let known = sections(issues);
     let (mut tests, mut new) = (Vec::new(), Vec::new());
     for entry in listed {
-        let mut own = known
-            .iter()
-            .filter(|(section, _)| is_about_test(&section.subject, entry));
+        let is_own = |(section, _): &&(Section, _)| is_about_test(&section.subject, entry);
+        let mut own = known.iter().filter(is_own);
         let lost = entry.figures.time_lost_ms.map(Duration::from_millis);
         let is_costly = is_broken(entry) || lost.is_some_and(|lost| lost >= least);
         if own.clone().any(|(_, issue)| issue.is_open()) {
@@ -129,9 +128,8 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [Issue]) -> Vec<Change<'a>>
             problem,
             section: Section::of(problem, state, of.map(|(section, _)| section)),
         };
-        let own = known
-            .iter()
-            .filter(|(section, _)| problem.is_about(&section.subject));
+        let is_own = |(section, _): &&(Section, _)| problem.is_about(&section.subject);
+        let own = known.iter().filter(is_own);
         let (open, closed): (Vec<_>, Vec<_>) = own.partition(|(_, issue)| issue.is_open());
         let Some((first, others)) = open.split_first() else {
             // A person may have removed the section from an issue.
