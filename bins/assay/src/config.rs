@@ -46,7 +46,7 @@ pub(crate) fn with_file(command: &Command, given: Vec<OsString>) -> anyhow::Resu
     let Some((name, matches)) = chosen else {
         return Ok(given);
     };
-    let Some(text) = file_of_checkout(Path::new("."), PATH)? else {
+    let Some(text) = file_of_checkout(PATH)? else {
         return Ok(given);
     };
     let entries = entries(command, name, &text)?;
@@ -62,8 +62,9 @@ pub(crate) fn with_file(command: &Command, given: Vec<OsString>) -> anyhow::Resu
     Ok([before, &flags, after].concat())
 }
 
-/// The text of a file of the repository that contains this folder, or of the folder itself; none without the file.
-pub(crate) fn file_of_checkout(folder: &Path, path: &str) -> anyhow::Result<Option<String>> {
+/// The text of a file of the repository that contains the current folder, or of the folder itself; none without the file.
+pub(crate) fn file_of_checkout(path: &str) -> anyhow::Result<Option<String>> {
+    let folder = Path::new(".");
     let root = owners::repository(folder).unwrap_or_else(|| folder.to_owned());
     let file = root.join(path);
     if !file.exists() {

@@ -1,7 +1,5 @@
 //! The file `.assay/excused.toml` of a checkout: failures that a team accepts until a day.
 
-use std::path::Path;
-
 use assay_cli_job::gate::excuses::Excuse;
 use assay_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -35,9 +33,9 @@ pub(crate) struct Entry {
     pub(crate) until: Datetime,
 }
 
-/// The excuses of the repository that contains this folder, or of the folder itself; none without the file.
-pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Excuse>> {
-    let Some(text) = file_of_checkout(folder, PATH)? else {
+/// The excuses of the repository that contains the current folder, or of the folder itself; none without the file.
+pub(crate) fn read() -> anyhow::Result<Vec<Excuse>> {
+    let Some(text) = file_of_checkout(PATH)? else {
         return Ok(Vec::new());
     };
     let mistake = |at: usize, problem: &str| mistake((PATH, &text), at, problem);
@@ -54,13 +52,10 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Excuse>> {
 impl Entry {
     /// The excuse, or what is wrong with the entry.
     fn excuse(self) -> Result<Excuse, String> {
-        let texts = [
-            ("test", &self.test),
-            ("owner", &self.owner),
-            ("reason", &self.reason),
-            ("ticket", &self.ticket),
-        ];
-        if let Some((name, _)) = texts.iter().find(|(_, text)| text.trim().is_empty()) {
+        let texts = [&self.test, &self.owner, &self.reason, &self.ticket];
+        let names = ["test", "owner", "reason", "ticket"];
+        let is_empty = |(_, text): &(_, &String)| text.trim().is_empty();
+        if let Some((name, _)) = names.iter().zip(texts).find(is_empty) {
             return Err(format!("{name} is empty, expected a text"));
         }
         let is_digit = |c| matches!(c, b'0'..=b'9' | b'a'..=b'f');

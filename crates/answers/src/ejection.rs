@@ -10,7 +10,7 @@ use assay_domain::{
     observation::{History, RunFacts},
     project::Project,
     revision::is_same_revision,
-    run::{Outcome, RunRow},
+    run::Outcome,
     store::{Store, StoreError, in_snapshot},
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -18,7 +18,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use crate::{
-    commit::{CommitResults, CommitRuns, commit_results},
+    commit::{CommitRuns, commit_results},
     failures::{CauseProbabilities, ExplainedFailure, FailureFilter},
 };
 
@@ -75,8 +75,8 @@ pub struct BlamedTest {
     pub file: Option<String>,
     /// Whose the failure is.
     pub blame: Blame,
-    /// The probability of that cause. For a combination and for a change ahead it is that of any change in the queue.
-    pub probability: f64,
+    /// The probabilities of its causes. That of this change is of any change in the queue.
+    pub probabilities: CauseProbabilities,
 }
 
 /// What the other runs say of a test that failed in a merge queue.
@@ -153,71 +153,46 @@ pub fn ejection(
     now: Timestamp,
 ) -> Result<Option<Ejection>, StoreError> {
     let queued = &commit.queued;
-    let failed = queued.iter().find(|run| run.status == Some(Outcome::Failed));
-    let Some((failed, queue)) = failed.and_then(|run| Some((run, run.queue.clone()?))) else {
+    let failed_run = queued.iter().find(|run| run.status == Some(Outcome::Failed));
+    let Some((run, queue)) = failed_run.and_then(|run| Some((run, run.queue.clone()?))) else {
         return Ok(None);
     };
     let requested = (&FailureFilter::default(), (1, MOST_FAILURES));
     let Some(results) = commit_results(store, engine, project, queued, requested, now)? else {
         return Ok(None);
     };
-    Ok(Some(Ejection {
-        run: failed.id,
-        run_number: failed.run_number,
-        failed: results.counts.failed,
-        test: blamed(store, project, &results, &commit.runs, &queue)?,
-        queue,
-    }))
-}
-
-/// The failure of a queue's runs that is least probably by chance.
-fn blamed(
-    store: &dyn Store,
-    project: &Project,
-    results: &CommitResults,
-    own: &[RunRow],
-    queue: &MergeQueue,
-) -> Result<Option<BlamedTest>, StoreError> {
     let failures = results.failures.iter().map(|of| &of.failure);
     let failed: Vec<&ExplainedFailure> = failures.filter(|failure| failure.status.is_failure()).collect();
+    // The one that is least probably by chance. Of equal ones the first: the list is in the order of `mine`.
     let broken = |failure: &ExplainedFailure| failure.mine + failure.probabilities.broken_before;
-    // Of equal ones the first: the list is in the order of `mine`.
-    let worst = failed
-        .iter()
-        .rev()
-        .max_by(|one, other| broken(one).total_cmp(&broken(other)));
-    let started = results.runs.iter().map(|run| run.started_at).max();
-    let Some((failure, started)) = worst.copied().zip(started) else {
-        return Ok(None);
+    let in_reverse = failed.iter().rev();
+    let worst = in_reverse.max_by(|one, other| broken(one).total_cmp(&broken(other)));
+    let starts = queued.iter().map(|run| run.started_at);
+    let started = starts.fold(run.started_at, Timestamp::max);
+    let blamed = |failure: &&ExplainedFailure| {
+        in_snapshot(store, project, |snapshot| {
+            let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;
+            let is_own = |run: &RunFacts| commit.runs.iter().any(|own| own.run_number == run.number);
+            let known = history.runs.iter().find(|observed| is_own(&observed.run));
+            let release_branch = known.and_then(|observed| observed.run.release_branch.clone());
+            let history = history.of_stable_branch(release_branch.as_deref());
+            let of = |failure: &ExplainedFailure| OtherRuns::of(&history, failure.test, is_own, &queue);
+            let seldom = failed.iter().filter(|failure| of(failure).is_seldom()).count();
+            Ok(BlamedTest {
+                name: failure.test_name.clone(),
+                file: failure.file_path.clone(),
+                blame: of(failure).blame(failure.cause, seldom),
+                probabilities: failure.probabilities,
+            })
+        })
     };
-    let (others, seldom) = in_snapshot(store, project, |snapshot| {
-        let history = snapshot.observations(started.plus_days(-AHEAD_DAYS), started)?;
-        let is_own = |run: &RunFacts| own.iter().any(|own| own.run_number == run.number);
-        let known = history.runs.iter().find(|observed| is_own(&observed.run));
-        let release_branch = known.and_then(|observed| observed.run.release_branch.clone());
-        let history = history.of_stable_branch(release_branch.as_deref());
-        let of = |failure: &ExplainedFailure| OtherRuns::of(&history, failure.test, is_own, queue);
-        let seldom = failed.iter().filter(|failure| of(failure).is_seldom()).count();
-        Ok((of(failure), seldom))
-    })?;
-    let blame = others.blame(failure.cause, seldom);
-    Ok(Some(BlamedTest {
-        name: failure.test_name.clone(),
-        file: failure.file_path.clone(),
-        blame,
-        probability: probability(blame, &failure.probabilities),
+    Ok(Some(Ejection {
+        run: run.id,
+        run_number: run.run_number,
+        failed: results.counts.failed,
+        test: worst.map(blamed).transpose()?,
+        queue,
     }))
-}
-
-/// The probability of the causes behind a blame.
-fn probability(blame: Blame, of: &CauseProbabilities) -> f64 {
-    match blame {
-        Blame::PullRequest | Blame::Combination | Blame::Ahead => of.this_change + of.earlier_on_branch,
-        Blame::Base => of.broken_before,
-        Blame::Chance => of.flake,
-        Blame::Environment => of.environment,
-        Blame::Unclear => of.by_cause().iter().fold(0.0, |most, (_, each)| most.max(*each)),
-    }
 }
 
 impl Ejection {
@@ -228,16 +203,20 @@ impl Ejection {
         let Some(of) = &self.test else {
             return "It failed outside of its tests.".to_owned();
         };
-        let test = shown(&of.name);
-        let percent = (of.probability * 100.0).round();
+        let (test, causes) = (shown(&of.name), &of.probabilities);
+        let of_change = causes.this_change + causes.earlier_on_branch;
+        let is_likely = of_change >= LIKELY;
+        let [of_change, of_base, of_chance, of_run] =
+            [of_change, causes.broken_before, causes.flake, causes.environment]
+                .map(|probability| (probability * 100.0).round());
         match of.blame {
-            Blame::PullRequest if of.probability < LIKELY => {
+            Blame::PullRequest if !is_likely => {
                 format!("{test} failed in the pull request's own run, too, and seldom elsewhere. Fix it.")
             }
             Blame::PullRequest => format!(
-                "{test} failed in the pull request's own run, too ({percent} % by its change). Fix it."
+                "{test} failed in the pull request's own run, too ({of_change} % by its change). Fix it."
             ),
-            Blame::Combination if of.probability < LIKELY => format!(
+            Blame::Combination if !is_likely => format!(
                 "{test} failed with another test that seldom fails, and not in the pull request's own run. Together they \
                  seldom fail by chance. Queue it again once, then rebase the change and fix it."
             ),
@@ -248,18 +227,20 @@ impl Ejection {
                 };
                 format!(
                     "{test} did not fail in the pull request's own run. It broke together with {with} \
-                     ({percent} %). Rebase the change and fix it."
+                     ({of_change} %). Rebase the change and fix it."
                 )
             }
             Blame::Ahead => format!(
                 "{test} failed in the run ahead, too, so this pull request did not break it. Queue it again."
             ),
             Blame::Base => {
-                format!("{base} was broken before ({percent} %): {test}. Queue it again after the fix.")
+                format!("{base} was broken before ({of_base} %): {test}. Queue it again after the fix.")
             }
-            Blame::Chance => format!("{test} most probably failed by chance ({percent} %). Queue it again."),
+            Blame::Chance => {
+                format!("{test} most probably failed by chance ({of_chance} %). Queue it again.")
+            }
             Blame::Environment => {
-                format!("{test} failed because of the run or its environment ({percent} %). Queue it again.")
+                format!("{test} failed because of the run or its environment ({of_run} %). Queue it again.")
             }
             Blame::Unclear => {
                 format!("No cause of the failure of {test} is probable enough. Queue it again.")

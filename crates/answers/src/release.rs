@@ -1,9 +1,9 @@
 //! Whether a release may be cut from a branch: what fails there and not on the stable branch, by the newest runs of both.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, sync::Arc};
 
 use assay_domain::{
-    observation::{Bitmap, History, RunObservations},
+    observation::{History, RunObservations},
     owners::Ownership,
     page::{Page, PerPage},
     period::{Days, Period},
@@ -119,9 +119,9 @@ pub fn release(
             let name = (failure.test_name.clone(), failure.file_path.clone());
             (!there_only(failure), newest, name)
         });
-        let of_there_only = failures.iter().filter(|failure| there_only(failure));
-        let is_flaky = |failure: &&ReleaseFailure| failure.status == VerdictStatus::Flaky;
-        let flaky = of_there_only.clone().filter(is_flaky);
+        let failing = failures.partition_point(there_only);
+        let of_there_only = failures.iter().take(failing);
+        let flaky = of_there_only.filter(|failure| failure.status == VerdictStatus::Flaky);
         let (of_branch, stable) = (own.state(history), judged.stable.state(history));
         let is_missing = |suite: &&SuiteState| !of_branch.suites.iter().any(|own| own.suite == suite.suite);
         let missing = stable.suites.iter().filter(is_missing);
@@ -131,7 +131,7 @@ pub fn release(
             project: project.tag(),
             answer: ReleaseAnswer::Unknown,
             explanation: String::new(),
-            failing_there_only: count(of_there_only.count()),
+            failing_there_only: count(failing),
             flaky_there_only: count(flaky.count()),
             missing_suites: missing.collect(),
             state: of_branch,
@@ -164,48 +164,39 @@ pub fn release(
 /// newest one of the stable branch; or they lack or skipped a test that failed when it last ran, and that the stable branch
 /// still runs.
 fn partial_runs(history: &History, branch: &str) -> Vec<String> {
-    let complete = |index: usize| history.runs.get(index).filter(|run| run.ending.complete);
-    let runs_of = |branch: &str| -> BTreeMap<Arc<str>, Vec<&RunObservations>> {
-        let suites = history.runs_of(branch).into_iter();
-        suites
-            .map(|(suite, runs)| (suite, runs.into_iter().filter_map(complete).collect()))
-            .collect()
-    };
-    let stable = runs_of(&history.stable_branch);
+    let is_complete = |run: &RunObservations| run.ending.complete;
+    let stable = history.counted_runs_of(&history.stable_branch, is_complete);
     let sentence = |(suite, runs): (Arc<str>, Vec<&RunObservations>)| {
         let (newest, earlier) = runs.split_last()?;
         let of_suite = of_suite((!suite.is_empty()).then_some(&*suite));
         let run = format!("run {}{of_suite}", newest.run.number);
         let on_stable = stable.get(&suite).and_then(|runs| runs.last());
         let others = earlier.iter().chain(on_stable).map(|run| run.executed());
-        let (usual, ran) = (others.max().unwrap_or(0), newest.executed());
+        let (usual, ran) = (others.max()?, newest.executed());
         if ran.saturating_mul(2) < usual {
             return Some(format!("{run} ran {ran} of the usual {usual} tests"));
         }
-        let mut unresolved = Bitmap::default();
-        for run in earlier {
-            for test in run.present.iter().filter(|test| run.ran(*test)) {
-                unresolved.remove(test);
-            }
-            unresolved.insert_all(&run.failed_tests());
-        }
-        let is_not_run =
-            |test: &TestOrdinal| !newest.ran(*test) && on_stable.is_some_and(|run| run.ran(*test));
-        let tests = match unresolved.iter().filter(is_not_run).count() {
+        let is_unresolved = |test: &TestOrdinal| {
+            let last = earlier.iter().rfind(|run| run.ran(*test));
+            !newest.ran(*test) && last.is_some_and(|run| run.failed(*test))
+        };
+        let on_stable = on_stable?;
+        let ran_there = on_stable.present.iter().filter(|test| on_stable.ran(*test));
+        let tests = match ran_there.filter(is_unresolved).count() {
             0 => return None,
             1 => "1 test that failed when it last ran".to_owned(),
             tests => format!("{tests} tests that failed when they last ran"),
         };
         Some(format!("{run} did not run {tests}"))
     };
-    runs_of(branch).into_iter().filter_map(sentence).collect()
+    let own = history.counted_runs_of(branch, is_complete);
+    own.into_iter().filter_map(sentence).collect()
 }
 
 impl ReleaseState {
     /// Writes the answer and its sentence.
     fn decide(&mut self, partial_runs: Vec<String>, now: Timestamp) {
-        let mut gaps = self.gaps();
-        gaps.extend(partial_runs);
+        let gaps = [self.gaps(), partial_runs].concat();
         self.answer = match (self.failing_there_only, gaps.is_empty()) {
             (1.., _) => ReleaseAnswer::No,
             (0, false) => ReleaseAnswer::Unknown,
@@ -223,10 +214,8 @@ impl ReleaseState {
             return vec![nothing_ran(branch)];
         }
         let missing = self.missing_suites.iter().map(|suite| {
-            let name = match suite.as_str() {
-                "" => "the default suite",
-                name => name,
-            };
+            let name = Some(suite.as_str()).filter(|name| !name.is_empty());
+            let name = name.unwrap_or("the default suite");
             format!("{name} ran on {stable} and not on {branch} in the last {ENGINE_WINDOW_DAYS} days")
         });
         let of_suites = self.state.suites.iter().filter_map(SuiteState::gap);
@@ -235,10 +224,7 @@ impl ReleaseState {
 
     fn failing_sentence(&self) -> String {
         let (branch, stable) = (&self.state.branch, &self.stable.branch);
-        let failing = match self.failing_there_only {
-            0 => "no test fails".to_owned(),
-            failing => fail(failing),
-        };
+        let failing = fail(self.failing_there_only);
         let of_them = match (self.flaky_there_only, self.failing_there_only) {
             (0, _) => String::new(),
             (1, 1) => ", and it is flaky".to_owned(),

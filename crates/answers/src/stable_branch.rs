@@ -338,6 +338,7 @@ pub(crate) fn since(history: &History, run: usize) -> Option<FailingSince> {
 /// Such as "14 tests fail".
 pub(crate) fn fail(tests: u64) -> String {
     match tests {
+        0 => "no test fails".to_owned(),
         1 => "1 test fails".to_owned(),
         _ => format!("{tests} tests fail"),
     }

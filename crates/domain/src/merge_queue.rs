@@ -101,10 +101,8 @@ impl MergeQueue {
 
 /// The pull requests that a run tests: its own, or those that a merge queue merges.
 pub fn tested_pull_requests(branch: Option<&str>, title: Option<&str>, own: Option<i64>) -> Vec<i64> {
-    match branch.and_then(|branch| MergeQueue::of(branch, title)) {
-        Some(queue) => queue.pull_requests,
-        None => own.into_iter().collect(),
-    }
+    let queue = branch.and_then(|branch| MergeQueue::of(branch, title));
+    queue.map_or_else(|| own.into_iter().collect(), |queue| queue.pull_requests)
 }
 
 /// The whole numbers from 1 that follow a mark, in their order, each once.

@@ -427,6 +427,19 @@ impl History {
         suites
     }
 
+    /// The runs of each suite on a branch that count, the oldest first.
+    pub fn counted_runs_of(
+        &self,
+        branch: &str,
+        counts: impl Fn(&RunObservations) -> bool,
+    ) -> BTreeMap<Arc<str>, Vec<&RunObservations>> {
+        let counted = |(suite, runs): (Arc<str>, Vec<usize>)| {
+            let runs = runs.into_iter().filter_map(|index| self.runs.get(index));
+            (suite, runs.filter(|run| counts(run)).collect())
+        };
+        self.runs_of(branch).into_iter().map(counted).collect()
+    }
+
     /// The release branches with a run.
     pub fn release_branches(&self) -> BTreeSet<Arc<str>> {
         let runs = self.runs.iter().map(|observed| &observed.run);

@@ -51,9 +51,9 @@ impl BranchPattern {
     fn matches(&self, branch: &str) -> bool {
         match self.0.split_once('*') {
             None => branch == self.0,
+            // The `*` stands for one character at least.
             Some((start, end)) => {
-                let rest = branch.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
-                rest.is_some_and(|rest| !rest.is_empty())
+                branch.len() >= self.0.len() && branch.starts_with(start) && branch.ends_with(end)
             }
         }
     }

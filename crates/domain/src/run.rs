@@ -209,10 +209,8 @@ impl RunRow {
     /// Its pull requests: several if a merge queue tested them together.
     pub fn pull_requests(&self) -> Vec<i64> {
         let of_queue = self.queue.as_ref().map(|queue| &queue.pull_requests);
-        match of_queue.filter(|numbers| !numbers.is_empty()) {
-            Some(numbers) => numbers.clone(),
-            None => self.pull_request_number.into_iter().collect(),
-        }
+        let numbers = of_queue.filter(|numbers| !numbers.is_empty()).cloned();
+        numbers.unwrap_or_else(|| self.pull_request_number.into_iter().collect())
     }
 
     /// The first line of its commit's message, else the title of its pull request.

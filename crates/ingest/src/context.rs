@@ -70,11 +70,9 @@ pub(crate) fn resolve(
     );
     // The branch of a merge queue names what it merges.
     let queue = branch.as_deref().and_then(|branch| MergeQueue::of(branch, None));
-    let queued = queue
-        .as_ref()
-        .and_then(|queue| queue.pull_requests.last().copied());
-    let pull_request_number = pull_request_number.or(queued);
-    let base_branch = base_branch.or_else(|| queue.and_then(|queue| queue.base));
+    let queue = queue.unwrap_or_default();
+    let pull_request_number = pull_request_number.or(queue.pull_requests.last().copied());
+    let base_branch = base_branch.or(queue.base);
     let of_pull_request = sources.into_iter().filter(|(_, source)| {
         source.pull_request_number.is_none() || source.pull_request_number == pull_request_number
     });

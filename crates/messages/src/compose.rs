@@ -19,7 +19,8 @@ use assay_domain::{
 };
 use assay_flakiness::Diagnose;
 
-use self::{commits::Commits, failures::Failures};
+use self::commits::Commits;
+pub(crate) use self::failures::Failures;
 use crate::{
     Content, Group, Tone,
     content::{NAME_CHARS, SENTENCE_CHARS, bounded},
@@ -72,8 +73,7 @@ pub fn changes(
         let of_line = lines.entry(edge.release_branch.as_deref()).or_default();
         of_line.push(edge.clone());
     }
-    for (release_branch, edges) in lines {
-        let edges = edges.as_slice();
+    for (release_branch, edges) in &lines {
         let failures = Failures::read(reader, &project.project, edges, now)?;
         let (mut failed, more) = failures.groups(&mut commits, now)?;
         let broken = failed.len() + more;
@@ -121,17 +121,6 @@ pub fn changes(
         more,
         url: reader.pages.map(|pages| pages.address(&commits.page())),
     })
-}
-
-/// Whether the failures of an edge's run name a commit to revert.
-pub(crate) fn names_commit(
-    reader: Reader<'_>,
-    project: &Project,
-    edge: &Edge,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
-    let failures = Failures::read(reader, project, std::slice::from_ref(edge), now)?;
-    Ok(!failures.broken.is_empty())
 }
 
 /// The content of a message that only shows that a target works.

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     Content, Decision, Period, Reader, Settlement, Target, compose,
-    compose::names_commit,
+    compose::Failures,
     digest, plan, settle,
     settle::{SubjectKey, chains},
 };
@@ -201,22 +201,21 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         edges: &[Edge],
         now: Timestamp,
     ) -> Result<Settlement, StoreError> {
-        let (candidates, mut known): (Vec<Edge>, Vec<Edge>) = edges
-            .iter()
-            .cloned()
-            .partition(|edge| edge.subject == EdgeSubject::Breakage);
+        let is_candidate = |edge: &Edge| edge.subject == EdgeSubject::Breakage;
+        let (candidates, mut known): (Vec<Edge>, Vec<Edge>) = edges.iter().cloned().partition(is_candidate);
         let mut settlement = settle(&known, project.judged_at, now);
         if !candidates.is_empty() {
             known.extend(self.store.settled(project.project.id)?);
+            known.retain(|edge| edge.subject == EdgeSubject::Suite || is_candidate(edge));
         }
         for edge in candidates {
-            let of_line = known.iter().filter(|other| {
-                let subjects = [EdgeSubject::Suite, EdgeSubject::Breakage];
-                subjects.contains(&other.subject) && other.line() == edge.line() && other.number < edge.number
-            });
+            let earlier = known.iter().filter(|other| other.number < edge.number);
+            let of_line = earlier.filter(|other| other.line() == edge.line());
             let last = of_line.max_by_key(|other| other.number);
             let is_open = last.is_some_and(|last| last.event == ChatEvent::RunFailed);
-            if is_open && names_commit(self.reader(), &project.project, &edge, now)? {
+            let of_edge = std::slice::from_ref(&edge);
+            let failures = || Failures::read(self.reader(), &project.project, of_edge, now);
+            if is_open && !failures()?.broken.is_empty() {
                 settlement.settled.push(edge.number);
                 known.push(edge);
             } else {

@@ -173,10 +173,9 @@ impl From<ChangeFlags> for ProjectChange {
     fn from(flags: ChangeFlags) -> Self {
         Self {
             stable_branch: flags.stable_branch,
-            release_branches: match flags.release_branches {
-                _ if flags.no_release_branches => Some(Vec::new()),
-                branches => branches,
-            },
+            release_branches: flags
+                .release_branches
+                .or(flags.no_release_branches.then(Vec::new)),
             chat: match flags.chat_events {
                 _ if flags.no_chat => Some(None),
                 events => events.map(|events| Some(distinct(events))),

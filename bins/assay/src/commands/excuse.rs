@@ -1,6 +1,6 @@
 //! `assay excuse`: failures that a team accepts until a day.
 
-use std::{collections::HashSet, path::PathBuf, process::ExitCode};
+use std::{collections::HashSet, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use assay_cli_job::gate::{
@@ -40,12 +40,12 @@ Example:
   assay excuse check
 
 Exit status: 0 every entry counts, 1 an entry is expired, too long or double, 2 wrong usage or a broken file.")]
-    Check(FileArgs),
+    Check,
     /// Print the entries of .assay/excused.toml
     #[command(after_help = "\
 Example:
   assay excuse list")]
-    List(FileArgs),
+    List,
 }
 
 /// Print entries for .assay/excused.toml
@@ -74,21 +74,13 @@ struct ProposeArgs {
     server: ProjectFlags,
 }
 
-/// Where the file is.
-#[derive(Debug, Args)]
-struct FileArgs {
-    /// The checkout; without it the repository of the current folder
-    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    root: PathBuf,
-}
-
 /// Runs `assay excuse`.
 pub(crate) fn run(global: &Global, args: &ExcuseArgs) -> anyhow::Result<ExitCode> {
     let now = clock::now();
     match &args.command {
         ExcuseCommand::Propose(args) => propose(global, args, now),
-        ExcuseCommand::Check(args) => check(global, &read(&args.root)?, now),
-        ExcuseCommand::List(args) => list(global, &read(&args.root)?, now),
+        ExcuseCommand::Check => check(global, &read()?, now),
+        ExcuseCommand::List => list(global, &read()?, now),
     }
 }
 
@@ -151,11 +143,7 @@ fn propose(global: &Global, args: &ProposeArgs, now: Timestamp) -> anyhow::Resul
     let run = JudgedRun::of_stored_run(&api.get(&path)?)?;
     let until = when::day(now.plus_days(args.days));
     let until = until.parse().context("the day is no date")?;
-    let mut known = HashSet::new();
-    let acceptable = run.failed().filter(|failure| {
-        let key = (&failure.test_name, &failure.file_path, &failure.fingerprint);
-        failure.may_be_accepted() && known.insert(key)
-    });
+    let acceptable = run.failed().filter(|failure| failure.may_be_accepted());
     let entry = |failure: &JudgedFailure| Entry {
         test: failure.test_name.clone(),
         file: failure.file_path.clone(),

@@ -74,10 +74,8 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let (mut api, project) = args.server.open(global)?;
     let (listed, answer) = api.flaky_list(project, "")?;
     let stable_branch = answer.pointer("/stable/branch").and_then(Value::as_str);
-    let stable_branch = stable_branch
-        .context("the server's answer has no stable branch")?
-        .to_owned();
-    if args.apply && job.context.branch.as_ref() != Some(&stable_branch) {
+    let stable_branch = stable_branch.context("the server's answer has no stable branch")?;
+    if args.apply && job.context.branch.as_deref() != Some(stable_branch) {
         message!("nothing is changed: issues are kept by the jobs of {stable_branch}");
         let nothing = json!({"applied": false, "changes": [], "left": 0});
         return output::print(global.json, &nothing, String::new);
@@ -85,10 +83,12 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     let place = Place {
         project,
         pages: args.server.pages(),
-        stable_branch,
+        stable_branch: stable_branch.to_owned(),
         now: clock::now(),
     };
-    let existing = host.as_ref().map(existing).transpose()?.unwrap_or_default();
+    let existing = host.as_ref().map(Issues::list).transpose();
+    let existing = existing.map_err(|error| explained(error).context("the issues were not read"))?;
+    let existing = existing.unwrap_or_default();
     let problems = problems(&mut api, args, &place, &listed, &existing)?;
     let mut changes = plan(&problems, &existing);
     let most = usize::from(args.max);
@@ -96,7 +96,7 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
     changes.truncate(most);
     let mut refused = None;
     if let Some(host) = host.filter(|_| args.apply) {
-        (changes, refused) = apply_all(&host, changes, &problems)?;
+        (changes, refused) = apply_all(&host, changes)?;
     }
     let answer = json!({"applied": args.apply, "changes": changes, "left": left});
     output::print(global.json, &answer, || {
@@ -141,25 +141,15 @@ fn list<E: DeserializeOwned>(answer: &Value, of: &str) -> anyhow::Result<Vec<E>>
     listed.with_context(no_list)?.with_context(no_list)
 }
 
-fn existing(host: &Issues<'_>) -> anyhow::Result<Vec<Issue>> {
-    let listed = host.list();
-    listed.map_err(|error| explained(error).context("the issues were not read"))
-}
-
 /// Makes the changes. Returns those that were made, and the first refusal of a single one.
 fn apply_all<'c>(
     host: &Issues<'_>,
     changes: Vec<Change<'c>>,
-    problems: &[Problem],
 ) -> anyhow::Result<(Vec<Change<'c>>, Option<anyhow::Error>)> {
-    let (mut done, mut created, mut refused) = (Vec::new(), Vec::new(), None);
+    let (mut done, mut refused): (Vec<Change<'c>>, _) = (Vec::new(), None);
     for mut change in changes {
-        match apply(host, &change) {
-            Ok(number) => {
-                created.extend((change.action == IssueAction::Create).then_some(number));
-                change.number = Some(number);
-                done.push(change);
-            }
+        match apply(host, &mut change) {
+            Ok(()) => done.push(change),
             // It must not keep the other changes from being made.
             Err(error @ PostError::Refused { .. }) if !error.is_transient() => {
                 refused.get_or_insert(explained(error).context(heading(&change)));
@@ -171,23 +161,15 @@ fn apply_all<'c>(
             }
         }
     }
-    // A job at the same time may have made another one about the same.
-    if !created.is_empty() {
-        for change in plan(problems, &existing(host)?) {
-            let is_own = change.number.is_some_and(|number| created.contains(&number));
-            if is_own && change.action == IssueAction::Close {
-                apply(host, &change).map_err(explained)?;
-            }
-        }
-    }
     Ok((done, refused))
 }
 
-/// Makes a change and returns the number of its issue. A comment comes before the text that remembers it, and is not written
-/// twice.
-fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
+/// Makes a change, which has the number of its issue then. A comment comes before the text that remembers it, and is not
+/// written twice.
+fn apply(host: &Issues<'_>, change: &mut Change<'_>) -> Result<(), PostError> {
     let Some(number) = change.number else {
-        return host.create(change.title, &change.text(""), change.problem.label);
+        change.number = Some(host.create(change.title, &change.text(""), change.problem.label)?);
+        return Ok(());
     };
     if change.action != IssueAction::Edit {
         host.comment(number, &change.mark(), &change.why)?;
@@ -195,8 +177,7 @@ fn apply(host: &Issues<'_>, change: &Change<'_>) -> Result<u64, PostError> {
     // People may have changed the text since the list was read.
     let present = host.issue(number)?;
     let closes = change.action == IssueAction::Close;
-    host.edit(number, &change.text(present.text()), closes)?;
-    Ok(number)
+    host.edit(number, &change.text(present.text()), closes)
 }
 
 /// An error with what to do about it.

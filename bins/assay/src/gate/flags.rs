@@ -87,7 +87,7 @@ impl GateFlags {
             never: self.never.clone(),
             allow_broken: self.allow_broken,
             expire_after: self.expire_after,
-            excuses: excused::read(Path::new("."))?,
+            excuses: excused::read()?,
             now: clock::now(),
         })
     }

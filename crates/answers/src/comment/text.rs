@@ -242,10 +242,8 @@ impl Text<'_> {
     /// The lines after the failures: the others by cause, missing results, the link, the prompt.
     fn end(&self) -> String {
         let mut end = String::new();
-        let lines = [self.ejected(), self.others(), self.not_suspect()]
-            .into_iter()
-            .flatten();
-        let lines = lines.chain(self.changed());
+        let lines = [self.ejected(), self.others(), self.not_suspect()];
+        let lines = lines.into_iter().flatten().chain(self.changed());
         for line in lines.chain(self.incomplete()).chain(self.absent()) {
             let _ = write!(end, "\n{line}\n");
         }
@@ -266,13 +264,9 @@ impl Text<'_> {
     fn ejected(&self) -> Option<String> {
         let ejection = self.ejection?;
         let run = format!("Run {}", ejection.run_number);
-        let run = match self.pages {
-            Some(pages) => format!(
-                "[{run}]({})",
-                pages.address(&links::run(self.project, &ejection.run))
-            ),
-            None => run,
-        };
+        let page = links::run(self.project, &ejection.run);
+        let address = self.pages.map(|pages| pages.address(&page));
+        let run = address.map_or(run.clone(), |address| format!("[{run}]({address})"));
         let sentence = ejection.sentence(code);
         Some(format!("**Merge queue:** {run} failed. {sentence}"))
     }

@@ -42,16 +42,12 @@ pub struct Beginnings<'h> {
 impl<'h> Beginnings<'h> {
     /// Those of all failures of a run.
     pub fn of<'c>(history: &'h History, failures: impl Iterator<Item = &'c FailureCause>) -> Self {
-        let mut on_stable = failures.filter(|failure| has_beginning(failure)).peekable();
         let mut beginnings = Self {
             history,
-            stable_runs: match on_stable.peek() {
-                Some(_) => history.stable_runs(),
-                None => BTreeMap::new(),
-            },
+            stable_runs: history.stable_runs(),
             together: HashMap::new(),
         };
-        for failure in on_stable {
+        for failure in failures.filter(|failure| has_beginning(failure)) {
             let streak = beginnings.streak(failure);
             let first = streak.and_then(|(failed, _)| beginnings.revision(*failed.last()?));
             if let (Some(text), Some(revision)) = (failure.text, first) {

@@ -64,10 +64,9 @@ impl RevertAdvice {
         let facts = &failure.facts;
         let rate = (f64::from(facts.good_failed) + 0.5) / (f64::from(facts.good_runs) + 1.0);
         let mut search = Bisection::new(distinct.len(), rate);
-        let places = revisions
-            .iter()
-            .filter_map(|revision| distinct.iter().position(|own| own == revision));
-        places.for_each(|commit| search.add(commit, true));
+        for revision in revisions {
+            search.add(distinct.iter().position(|own| own == revision)?, true);
+        }
         let probabilities = &failure.probabilities;
         let broken = (probabilities.mine() + probabilities.broken_before).clamp(0.0, 1.0);
         let posterior = search.posterior().of_commit;

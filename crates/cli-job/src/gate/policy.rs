@@ -255,12 +255,8 @@ impl Rules {
     fn excuse_until(&self, failed: &mut [(JudgedFailure, Option<Refusal>)]) -> Option<f64> {
         let (mut any, mut others) = (false, Vec::new());
         for (failure, refusal) in failed {
-            let may_be_excused = match refusal {
-                None | Some(Refusal::Never | Refusal::Changed | Refusal::Expired) => false,
-                Some(Refusal::Mine | Refusal::Unclear | Refusal::Broken | Refusal::New | Refusal::Crowd) => {
-                    true
-                }
-            };
+            let is_kept = |refusal| [Refusal::Never, Refusal::Changed, Refusal::Expired].contains(&refusal);
+            let may_be_excused = refusal.is_some_and(|refusal| !is_kept(refusal));
             let mut excuses = self.excuses.iter().filter(|_| may_be_excused);
             match excuses.find(|excuse| excuse.covers(failure, self.now)) {
                 Some(excuse) => {

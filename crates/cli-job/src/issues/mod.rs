@@ -62,28 +62,28 @@ pub fn tests<'l>(
     least: Duration,
 ) -> Vec<(TestName, Option<&'l VerdictEntry>)> {
     let known = sections(issues);
-    let mut tests: Vec<(TestName, Option<&VerdictEntry>)> = Vec::new();
-    for (section, _) in known.iter().filter(|(_, issue)| issue.is_open()) {
-        let Subject::Test(test) = &section.subject else {
-            continue;
-        };
-        let entry = listed.iter().find(|entry| is_about_test(&section.subject, entry));
-        let test = entry.map_or_else(|| test.clone(), VerdictEntry::test);
-        if !tests.iter().any(|(known, _)| *known == test) {
-            tests.push((test, entry));
+    let (mut tests, mut new) = (Vec::new(), Vec::new());
+    for entry in listed {
+        let is_own = |(section, _): &&(Section, _)| is_about_test(&section.subject, entry);
+        let mut own = known.iter().filter(is_own);
+        let lost = entry.figures.time_lost_ms.map(Duration::from_millis);
+        let is_costly = is_broken(entry) || lost.is_some_and(|lost| lost >= least);
+        if own.clone().any(|(_, issue)| issue.is_open()) {
+            tests.push((entry.test(), Some(entry)));
+        } else if is_costly && own.all(|(section, _)| section.state.is_final()) {
+            new.push((entry.test(), Some(entry)));
         }
     }
-    let keeps = |(section, issue): &(Section, &Issue), entry: &VerdictEntry| {
-        (issue.is_open() || !section.state.is_final()) && is_about_test(&section.subject, entry)
-    };
-    let costly = listed.iter().filter(|entry| {
-        let lost = entry.figures.time_lost_ms.map(Duration::from_millis);
-        is_broken(entry) || lost.is_some_and(|lost| lost >= least)
-    });
-    let costly = costly.filter(|entry| !known.iter().any(|known| keeps(known, entry)));
-    let mut new: Vec<_> = costly.map(|entry| (entry.test(), Some(entry))).collect();
     new.sort_by_key(|(_, entry)| !entry.is_some_and(is_broken));
     tests.extend(new.into_iter().take(MOST_NEW));
+    for (section, _) in known.iter().filter(|(_, issue)| issue.is_open()) {
+        if let Subject::Test(test) = &section.subject
+            && !listed.iter().any(|entry| is_about_test(&section.subject, entry))
+            && !tests.iter().any(|(known, _)| known == test)
+        {
+            tests.push((test.clone(), None));
+        }
+    }
     tests
 }
 
@@ -94,11 +94,12 @@ pub fn errors<'l>(
     issues: &[Issue],
     least_runs: u64,
 ) -> impl Iterator<Item = &'l Signature> {
-    let open = sections(issues).into_iter().filter(|(_, issue)| issue.is_open());
-    let open: Vec<Subject> = open.map(|(section, _)| section.subject).collect();
+    let known = sections(issues).into_iter();
+    let open = known.filter_map(|(section, issue)| issue.is_open().then_some(section.subject));
+    let open: Vec<Subject> = open.collect();
     listed.iter().filter(move |error| {
-        let is_costly = error.test_count > 1 && error.run_count >= least_runs;
-        is_costly || open.contains(&Subject::Error(error.fingerprint.clone()))
+        error.test_count > 1 && error.run_count >= least_runs
+            || open.contains(&Subject::Error(error.fingerprint.clone()))
     })
 }
 
@@ -119,19 +120,16 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [Issue]) -> Vec<Change<'a>>
     let known = sections(issues);
     let mut changes = Vec::new();
     for problem in problems {
-        let mut change = |action, of: Option<&(Section, &'a Issue)>, state, why| {
-            changes.push(Change {
-                action,
-                number: of.map(|(_, issue)| issue.number),
-                title: of.map_or(&problem.title, |(_, issue)| &issue.title),
-                why,
-                problem,
-                section: Section::of(problem, state, of.map(|(section, _)| section)),
-            });
+        let change = |action, of: Option<&(Section, &'a Issue)>, state, why: &str| Change {
+            action,
+            number: of.map(|(_, issue)| issue.number),
+            title: of.map_or(&problem.title, |(_, issue)| &issue.title),
+            why: why.to_owned(),
+            problem,
+            section: Section::of(problem, state, of.map(|(section, _)| section)),
         };
-        let own = known
-            .iter()
-            .filter(|(section, _)| problem.is_about(&section.subject));
+        let is_own = |(section, _): &&(Section, _)| problem.is_about(&section.subject);
+        let own = known.iter().filter(is_own);
         let (open, closed): (Vec<_>, Vec<_>) = own.partition(|(_, issue)| issue.is_open());
         let Some((first, others)) = open.split_first() else {
             // A person may have removed the section from an issue.
@@ -139,32 +137,34 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [Issue]) -> Vec<Change<'a>>
                 |issue: &Issue| problem.has_title(&issue.title) && Section::find(issue.text()).is_none();
             let is_finished = closed.iter().all(|(section, _)| section.state.is_final());
             if problem.state.needs_an_issue() && is_finished && !issues.iter().any(is_removed) {
-                change(IssueAction::Create, None, problem.state, problem.sentence.clone());
+                changes.push(change(
+                    IssueAction::Create,
+                    None,
+                    problem.state,
+                    &problem.sentence,
+                ));
             }
             continue;
         };
         let (section, issue) = first;
         // Two jobs at the same time may create both. A person may have opened the second again.
-        for second in others
+        let new_seconds = others
             .iter()
-            .filter(|(section, _)| section.state != State::Second)
-        {
-            let why = format!("#{} is about the same.", issue.number);
-            change(IssueAction::Close, Some(second), State::Second, why);
-        }
-        let lines = |text: &str| text.replace("\r\n", "\n");
-        let next = Section::of(problem, problem.state, Some(section)).written_into(issue.text(), problem);
-        let action = if problem.state != section.state {
-            match problem.state == State::Held {
-                true => IssueAction::Close,
-                false => IssueAction::Comment,
-            }
-        } else if lines(&next) != lines(issue.text()) {
-            IssueAction::Edit
-        } else {
-            continue;
+            .filter(|(section, _)| section.state != State::Second);
+        let why = format!("#{} is about the same.", issue.number);
+        changes
+            .extend(new_seconds.map(|second| change(IssueAction::Close, Some(second), State::Second, &why)));
+        let is_edge = problem.state != section.state;
+        let action = match (is_edge, problem.state == State::Held) {
+            (true, true) => IssueAction::Close,
+            (true, false) => IssueAction::Comment,
+            (false, _) => IssueAction::Edit,
         };
-        change(action, Some(first), problem.state, problem.sentence.clone());
+        let next = change(action, Some(first), problem.state, &problem.sentence);
+        let lines = |text: &str| text.replace("\r\n", "\n");
+        if is_edge || lines(&next.text(issue.text())) != lines(issue.text()) {
+            changes.push(next);
+        }
     }
     changes.sort_by_key(|change| change.action);
     changes

@@ -186,40 +186,31 @@ impl Problem {
 
     /// Whether an issue of this subject is about the problem, also by a former name of the test.
     pub(super) fn is_about(&self, subject: &Subject) -> bool {
-        let is_former = |test: &TestName| self.former.contains(test);
-        *subject == self.subject || matches!(subject, Subject::Test(test) if is_former(test))
+        *subject == self.subject || matches!(subject, Subject::Test(test) if self.former.contains(test))
     }
 }
 
 /// The state of a test, and the sentence about it.
 fn state_of_test(entry: Option<&VerdictEntry>, claim: Option<&WatchedFix>, stable: &str) -> (State, String) {
+    let why = entry.map_or_else(String::new, |entry| code(&entry.explanation));
     match (entry, claim) {
-        (Some(entry), _) if is_broken(entry) => (
-            State::Broken,
-            format!("The test is broken: {}.", code(&entry.explanation)),
-        ),
+        (Some(entry), _) if is_broken(entry) => (State::Broken, format!("The test is broken: {why}.")),
         (_, Some(WatchedFix { fix, shown, .. })) => {
-            let commit = short(&fix.revision);
+            let fix = format!("fix in {}", short(&fix.revision));
             let runs = format!("{} of {} clean runs", shown.clean_runs, shown.runs_needed);
             match shown.state {
-                FixState::Held => (
-                    State::Held,
-                    format!("The fix in {commit} held on {stable}: {runs}."),
-                ),
+                FixState::Held => (State::Held, format!("The {fix} held on {stable}: {runs}.")),
                 FixState::DidNotHold => (
                     State::DidNotHold,
-                    format!("The test failed on {stable} after the fix in {commit}."),
+                    format!("The test failed on {stable} after the {fix}."),
                 ),
                 FixState::Unproved | FixState::Waiting | FixState::Watching | FixState::FailsDifferently => (
                     State::Watched,
-                    format!("The fix in {commit} is watched on {stable}: {runs} so far."),
+                    format!("The {fix} is watched on {stable}: {runs} so far."),
                 ),
             }
         }
-        (Some(entry), None) => (
-            State::Flaky,
-            format!("The test is flaky: {}.", code(&entry.explanation)),
-        ),
+        (Some(_), None) => (State::Flaky, format!("The test is flaky: {why}.")),
         (None, None) => (
             State::Quiet,
             "The test is neither flaky nor broken by the last 14 days. That alone proves no fix.".to_owned(),

@@ -222,6 +222,11 @@ impl CodeHost {
         &self.requests
     }
 
+    /// The method that changes a comment or an issue.
+    pub(crate) const fn editing_method(&self) -> &Method {
+        &self.dialect.edit.0
+    }
+
     fn author(&self) -> Result<&Value, PostError> {
         if let Some(author) = self.author.get() {
             return Ok(author);

@@ -25,8 +25,7 @@ struct Words {
     body: &'static str,
     /// The path of an issue's comments.
     comments: &'static str,
-    /// The method that changes an issue, and the field and the value that close it.
-    change: Method,
+    /// The field and the value that close an issue.
     close: (&'static str, &'static str),
     labels: fn([&str; 2]) -> Value,
 }
@@ -34,7 +33,6 @@ struct Words {
 const GITHUB: Words = Words {
     body: "body",
     comments: "/issues/{id}/comments",
-    change: Method::PATCH,
     close: ("state", "closed"),
     labels: |labels| json!(labels),
 };
@@ -42,7 +40,6 @@ const GITHUB: Words = Words {
 const GITLAB: Words = Words {
     body: "description",
     comments: "/issues/{id}/notes",
-    change: Method::PUT,
     close: ("state_event", "close"),
     labels: |labels| json!(labels.join(",")),
 };
@@ -77,18 +74,22 @@ impl<'a> Issues<'a> {
         }))
     }
 
-    /// Sends again while the host is busy.
-    fn again<T>(&self, request: impl FnMut() -> Result<T, PostError>) -> Result<T, PostError> {
-        let mut backoff = Backoff::until(self.host.requests().deadline);
-        retry::until_expired(self.progress, &mut backoff, "the code host is busy", request)
-    }
-
+    /// Sends again while the host is busy. If there is no answer, an issue or a comment may have been written, so a request
+    /// for one is repeated only if it was refused for its rate.
     fn send(&self, method: &Method, path: &str, content: Option<&Value>) -> Result<Value, PostError> {
-        self.host.requests().send(method.clone(), path, content)
+        let requests = self.host.requests();
+        let mut backoff = Backoff::until(requests.deadline);
+        retry::until_expired(self.progress, &mut backoff, "the code host is busy", || {
+            let is_new = method == Method::POST;
+            match requests.send(method.clone(), path, content) {
+                Err(error) if is_new && !matches!(error, PostError::RateLimited { .. }) => Ok(Err(error)),
+                answer => answer.map(Ok),
+            }
+        })?
     }
 
     fn get(&self, path: &str) -> Result<Value, PostError> {
-        self.again(|| self.send(&Method::GET, path, None))
+        self.send(&Method::GET, path, None)
     }
 
     fn path(&self, number: u64) -> String {
@@ -110,16 +111,11 @@ impl<'a> Issues<'a> {
         Ok(issues)
     }
 
-    /// Creates an issue with [`LABEL`] and another label by one request, and returns its number. If there is no answer, the issue
-    /// may exist, so only a request that was refused for its rate is repeated.
+    /// Creates an issue with [`LABEL`] and another label by one request, and returns its number.
     pub fn create(&self, title: &str, body: &str, label: &str) -> Result<u64, PostError> {
         let labels = (self.words.labels)([LABEL, label]);
         let content = json!({ "title": title, self.words.body: body, "labels": labels });
-        let path = self.host.path("/issues", 0);
-        let answer = self.again(|| match self.send(&Method::POST, &path, Some(&content)) {
-            Err(error @ PostError::RateLimited { .. }) => Err(error),
-            done => Ok(done),
-        })??;
+        let answer = self.send(&Method::POST, &self.host.path("/issues", 0), Some(&content))?;
         let created = Issue::deserialize(&answer);
         let created = created.map_err(|_| PostError::Unreadable("number of the issue"))?;
         // The host leaves labels out if the token may not set them. Each call would create an issue that none finds.
@@ -147,26 +143,23 @@ impl<'a> Issues<'a> {
             true => json!({ self.words.body: body, field: value }),
             false => json!({ self.words.body: body }),
         };
-        let path = self.path(number);
-        self.again(|| self.send(&self.words.change, &path, Some(&content)).map(drop))
+        let method = self.host.editing_method();
+        self.send(method, &self.path(number), Some(&content)).map(drop)
     }
 
     /// Comments on an issue, unless an own comment has the `mark` already.
     pub fn comment(&self, number: u64, mark: &str, text: &str) -> Result<(), PostError> {
         let comments = self.host.path(self.words.comments, number);
-        let body = json!({ "body": format!("{text}\n\n{mark}") });
         let is_marked = |entry: &&Value| {
             let text = entry.get("body").and_then(Value::as_str);
             text.is_some_and(|text| text.contains(mark))
         };
-        let get = |path: &str| self.send(&Method::GET, path, None);
         let find = |own: Vec<&Value>| own.iter().any(is_marked).then_some(());
-        // A repetition looks first, because the failed request may have written the comment.
-        self.again(
-            || match self.host.search((&comments, "per_page=100"), get, find)? {
-                Some(()) => Ok(()),
-                None => self.send(&Method::POST, &comments, Some(&body)).map(drop),
-            },
-        )
+        let list = (&*comments, "per_page=100");
+        if self.host.search(list, |path| self.get(path), find)?.is_none() {
+            let body = json!({ "body": format!("{text}\n\n{mark}") });
+            self.send(&Method::POST, &comments, Some(&body))?;
+        }
+        Ok(())
     }
 }

@@ -35,11 +35,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (tests(project.id, &state, view.now))
         (pager(&state.page, |page| links::with_query(&path, &[("branch", Some(&branch)), ("page", Some(&page.to_string()))])))
     };
-    let page = state.page.page.to_string();
-    let api = links::with_query(
-        &format!("/releases/{}", links::escaped(&branch)),
-        &[("page", Some(page.as_str())), ("perPage", Some("50"))],
-    );
+    let (escaped, page) = (links::escaped(&branch), state.page.page);
+    let api = format!("/releases/{escaped}?page={page}&perPage=50");
     let heading = format!("Release {branch}");
     Ok(Answer::of_project(Tab::Runs, &heading, &[api], body, project))
 }

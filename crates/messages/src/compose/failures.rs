@@ -29,9 +29,9 @@ const MOST_RUNS: usize = 10;
 const DOUBTED: f64 = 0.4;
 
 /// The failures of the edges.
-pub(super) struct Failures {
+pub(crate) struct Failures {
     /// Those that the message calls broken, in the order of their probability that a change caused them.
-    pub(super) broken: Vec<ExplainedFailure>,
+    pub(crate) broken: Vec<ExplainedFailure>,
     /// The failures of flaky tests in a run that failed.
     pub(super) flaky: Vec<(EdgeRun, ExplainedFailure)>,
     /// The failures with an error that is new.
@@ -45,7 +45,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn read(
+    pub(crate) fn read(
         reader: Reader<'_>,
         project: &Project,
         edges: &[Edge],
@@ -374,10 +374,8 @@ fn doubt(failures: &[&ExplainedFailure]) -> &'static str {
 
 /// The commit to revert, as the end of a sentence.
 fn revert_candidate(failures: &[&ExplainedFailure]) -> String {
-    let mut candidates = failures.iter().filter_map(|failure| candidate(failure));
-    candidates
-        .next()
-        .map_or_else(String::new, |candidate| format!("; revert candidate {candidate}"))
+    let candidate = failures.iter().find_map(|failure| candidate(failure));
+    candidate.map_or_else(String::new, |candidate| format!("; revert candidate {candidate}"))
 }
 
 fn candidate(failure: &ExplainedFailure) -> Option<String> {

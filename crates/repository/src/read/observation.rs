@@ -327,21 +327,14 @@ impl Row {
             self.status.as_deref(),
             self.failed,
         )?;
+        let (branch, base) = (self.branch.as_deref(), self.base_branch.as_deref());
+        let release_branch = release_branch_of(&of.release_branches, branch, base);
         let run = RunFacts {
-            pull_requests: tested_pull_requests(
-                self.branch.as_deref(),
-                self.title.as_deref(),
-                self.pull_request_number,
-            ),
+            pull_requests: tested_pull_requests(branch, self.title.as_deref(), self.pull_request_number),
             id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
             number: self.number,
             started_at: self.started_at.0,
-            release_branch: release_branch_of(
-                &of.release_branches,
-                self.branch.as_deref(),
-                self.base_branch.as_deref(),
-            )
-            .map(|branch| texts.shared(branch)),
+            release_branch: release_branch.map(|branch| texts.shared(branch)),
             branch: self.branch.map(|branch| texts.shared(&branch)),
             merge: checked_out_merge(self.tested_revision.as_deref(), self.commit_sha.as_deref())
                 .map(|merge| texts.shared(merge)),

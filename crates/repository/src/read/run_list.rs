@@ -52,8 +52,8 @@ static BY_BRANCH: LazyLock<Vec<&str>> =
 fn queues(is_wanted: impl Fn(NamedIn) -> bool) -> Vec<&'static str> {
     let wanted = MERGE_QUEUES.iter().filter(|(_, named_in)| is_wanted(*named_in));
     // In SQL, `_` is any character.
-    let escaped = |pattern: &str| -> &'static str { pattern.replace('_', "\\_").leak() };
-    wanted.map(|(pattern, _)| escaped(pattern)).collect()
+    let escaped = wanted.map(|(pattern, _)| pattern.replace('_', "\\_"));
+    escaped.map(|pattern| &*pattern.leak()).collect()
 }
 
 /// One page of the runs list, in one statement wherever it has a run.

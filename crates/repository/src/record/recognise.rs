@@ -48,12 +48,8 @@ pub(crate) fn recognise(
         .first(connection)?;
     let patterns = branch_patterns(&patterns)?;
     let context = run::context(target.run.as_ref(), recording, (&stable_branch, &patterns))?;
-    let release_branch = release_branch_of(
-        &patterns,
-        context.branch.as_deref(),
-        context.base_branch.as_deref(),
-    )
-    .map(Into::into);
+    let (branch, base) = (context.branch.as_deref(), context.base_branch.as_deref());
+    let release_branch = release_branch_of(&patterns, branch, base).map(Into::into);
     let keys: Vec<TestKey> = recording
         .tests
         .iter()

@@ -293,7 +293,7 @@ fn a_killed_call_loses_nothing_and_repeats_nothing() {
 }
 
 #[test]
-fn two_jobs_at_once_leave_one_issue_of_each() {
+fn the_next_call_closes_the_younger_issues_of_two_jobs_at_once() {
     let (world, host) = (World::new(), Host::start());
     host.state().meeting = Some(Arc::new(Barrier::new(2)));
     let jobs = [(); 2].map(|()| world.on(&host, "ghs_jobs", &["--apply"]).spawn().unwrap());
@@ -301,8 +301,10 @@ fn two_jobs_at_once_leave_one_issue_of_each() {
         let output = job.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", stderr_text(&output));
     }
+    assert_eq!(host.issues().len(), 8);
+    let closed = world.apply(&host);
+    assert_eq!(closed.len(), 4, "{closed:?}");
     let issues = host.issues();
-    assert_eq!(issues.len(), 8);
     let mut open: Vec<&str> = issues
         .values()
         .filter(|issue| issue.open)

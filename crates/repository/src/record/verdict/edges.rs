@@ -162,7 +162,7 @@ impl JudgedTests<'_> {
         suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>,
         edges: &HashMap<i32, ChatEvent>,
     ) -> BTreeSet<i32> {
-        let newest = suites.values().filter_map(|newest_first| newest_first.first());
+        let newest = suites.values().filter_map(|oldest_first| oldest_first.last());
         let failed = newest.flat_map(|run| &run.failures);
         let mut tests: BTreeSet<i32> = failed.map(|failure| int(failure.test)).collect();
         tests.extend(self.imported_failures(history));
@@ -188,7 +188,8 @@ impl JudgedEdges {
             let runs = runs.into_iter().filter_map(|run| run_id(history.runs.get(run)?));
             stable_runs.extend(runs.map(|run| (run.number, run.id)));
         }
-        let suites = counted_runs(history, &history.stable_branch, now);
+        let counts = |run: &RunObservations| run.ending.complete || run.is_settled(now);
+        let suites = history.counted_runs_of(&history.stable_branch, counts);
         let edges = last_edges(connection, project)?;
         let flaky = judged.flaky(history, &suites, &edges);
         let flakes = Flakes::of(connection, project, history, &flaky)?;
@@ -198,17 +199,17 @@ impl JudgedEdges {
             .iter()
             .map(|(suite, runs)| ((None, Arc::clone(suite)), runs.clone()));
         let of_release = history.release_branches().into_iter().flat_map(|branch| {
-            let suites = counted_runs(history, &branch, now).into_iter();
+            let suites = history.counted_runs_of(&branch, counts).into_iter();
             suites.map(move |(suite, runs)| ((Some(Arc::clone(&branch)), suite), runs))
         });
-        for (line, newest_first) in of_stable.chain(of_release).take(MOST_SUITES) {
-            let Some((newest, run)) = newest_first.first().and_then(|run| Some((*run, run_id(run)?))) else {
+        for (line, oldest_first) in of_stable.chain(of_release).take(MOST_SUITES) {
+            let Some((newest, run)) = oldest_first.last().and_then(|run| Some((*run, run_id(run)?))) else {
                 continue;
             };
             let on_stable = line.0.is_none();
-            let streak = newest_first.iter().take_while(|run| run.has_failed()).count();
+            let streak = oldest_first.iter().rev().take_while(|run| run.has_failed());
             let is_imported = judged.imported == Some(run.number) && newest.ending.complete;
-            let goes_on = is_imported && streak >= LASTING;
+            let goes_on = is_imported && streak.count() >= LASTING;
             // A test that is flaky may have been broken, too.
             let is_red = |test| {
                 let is_unexplained = || flaky.contains(&test) && !flakes.explain(test, newest.run.number);
@@ -216,7 +217,6 @@ impl JudgedEdges {
             };
             let red_tests = red_tests(connection, project, newest, &is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
-            let oldest_first: Vec<&RunObservations> = newest_first.into_iter().rev().collect();
             let failing: BTreeSet<i32> = failing_since(&oldest_first).into_keys().map(int).collect();
             // A release branch has no edges of tests.
             let is_told = |test| !on_stable || edges.get(test) == Some(&ChatEvent::TestBroken);
@@ -294,9 +294,12 @@ impl JudgedEdges {
                 .values(rows)
                 .execute(connection)?;
         }
-        let (on_release, on_stable): (Vec<&Line>, Vec<&Line>) = self
-            .failed_suites(&before)
-            .partition(|(branch, _)| branch.is_some());
+        let failed = self
+            .suites
+            .iter()
+            .filter(|(line, state)| state.failed || state.still_fails && before.has_failed(line));
+        let failed = failed.map(|(line, _)| line);
+        let (on_release, on_stable): (Vec<_>, Vec<_>) = failed.partition(|(branch, _)| branch.is_some());
         let failed: Vec<&str> = on_stable.iter().map(|(_, suite)| &**suite).collect();
         let failed_on_release = on_release.iter().map(|line| json!(line)).collect();
         diesel::update(projects::table.find(project))
@@ -317,14 +320,6 @@ impl JudgedEdges {
         before
             .budget()
             .is_some_and(|budget| budget.is_exceeded(before.is_budget_exceeded, flaky))
-    }
-
-    fn failed_suites(&self, before: &Before) -> impl Iterator<Item = &Line> {
-        let failed = self
-            .suites
-            .iter()
-            .filter(|(line, state)| state.failed || state.still_fails && before.has_failed(line));
-        failed.map(|(line, _)| line)
     }
 
     /// The rows of the edges, those of suites first.
@@ -485,34 +480,18 @@ fn red_tests(
     Ok(red)
 }
 
-/// The runs of each suite on a branch that count, the newest first.
-fn counted_runs<'h>(
-    history: &'h History,
-    branch: &str,
-    now: Timestamp,
-) -> BTreeMap<Arc<str>, Vec<&'h RunObservations>> {
-    let suites = history.runs_of(branch).into_iter().map(|(suite, oldest_first)| {
-        let runs = oldest_first.iter().rev().filter_map(|run| history.runs.get(*run));
-        let counted = runs.filter(|observed| observed.ending.complete || observed.is_settled(now));
-        (suite, counted.collect::<Vec<_>>())
-    });
-    suites.filter(|(_, counted)| !counted.is_empty()).collect()
-}
-
-/// The newest run with a test on the stable branch, among the runs of each suite, the newest first. A suite in which it
-/// fails comes before one in which it passes.
+/// The newest run with a test on the stable branch, among the runs of each suite. A suite in which it fails comes before one
+/// in which it passes.
 fn place(suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>, test: i32) -> Option<Place> {
     let test = u32::try_from(test).ok()?;
-    let newest = suites.iter().filter_map(|(suite, newest_first)| {
-        let mut ran = newest_first.iter().filter(|observed| observed.ran(test));
-        let newest = ran.next()?;
-        Some((suite, *newest, newest_first))
+    let newest = suites.iter().filter_map(|(suite, oldest_first)| {
+        let newest = oldest_first.iter().rfind(|observed| observed.ran(test))?;
+        Some((suite, *newest, oldest_first))
     });
-    let (suite, newest, newest_first) = newest
+    let (suite, newest, oldest_first) = newest
         .max_by_key(|(_, newest, _)| (newest.failed(test), newest.run.started_at, newest.run.number))?;
-    let mut results = newest_first.iter().filter(|observed| observed.ran(test));
+    let results = oldest_first.iter().rev().filter(|observed| observed.ran(test));
     let failing_since = results
-        .by_ref()
         .take_while(|observed| observed.failed(test))
         .last()
         .map(|first| first.run.number);
