@@ -121,14 +121,7 @@ fn list(global: &Global, excuses: &[Excuse], now: Timestamp) -> anyhow::Result<E
     };
     let value = json!({"path": PATH, "excused": excuses.iter().map(entry).collect::<Vec<_>>()});
     output::print(global.json, &value, || {
-        let line = |excuse: &Excuse| {
-            let state = match excuse.state(now) {
-                ExcuseState::InForce => "",
-                ExcuseState::Expired => "expired: ",
-                ExcuseState::TooLong => "too long: ",
-            };
-            format!("{state}{}\n  {}", excuse.test, excuse.sentence())
-        };
+        let line = |excuse: &Excuse| format!("{}\n  {}", excuse.test, excuse.sentence());
         match excuses {
             [] => format!("{PATH} excuses nothing"),
             _ => excuses.iter().map(line).collect::<Vec<_>>().join("\n"),

@@ -168,16 +168,24 @@ fn apply_all<'c>(
 /// written twice.
 fn apply(host: &Issues<'_>, change: &mut Change<'_>) -> Result<(), PostError> {
     let Some(number) = change.number else {
-        change.number = Some(host.create(change.title, &change.text(""), change.problem.label)?);
+        change.number = Some(host.create(
+            change.title,
+            &change.section.written_into("", change.problem),
+            change.problem.label,
+        )?);
         return Ok(());
     };
     if change.action != IssueAction::Edit {
-        host.comment(number, &change.mark(), &change.why)?;
+        host.comment(number, &change.section.mark(), &change.why)?;
     }
     // People may have changed the text since the list was read.
     let present = host.issue(number)?;
     let closes = change.action == IssueAction::Close;
-    host.edit(number, &change.text(present.text()), closes)
+    host.edit(
+        number,
+        &change.section.written_into(present.text(), change.problem),
+        closes,
+    )
 }
 
 /// An error with what to do about it.

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 pub use problem::{Place, Problem};
 use problem::{State, Subject, is_about_test, is_broken};
-use text::Section;
+pub use text::Section;
 
 /// Most tests without an issue whose fixes are looked up in a call.
 const MOST_NEW: usize = 50;
@@ -39,19 +39,7 @@ pub struct Change<'a> {
     pub problem: &'a Problem,
     /// The next section of the issue.
     #[serde(skip)]
-    section: Section,
-}
-
-impl Change<'_> {
-    /// The issue's next text, in place of this one. What people wrote is kept.
-    pub fn text(&self, present: &str) -> String {
-        self.section.written_into(present, self.problem)
-    }
-
-    /// The hidden line that shows that the comment about the change was written.
-    pub fn mark(&self) -> String {
-        self.section.mark()
-    }
+    pub section: Section,
 }
 
 /// The tests whose fixes [`plan`] needs to know: those with an open issue, and those that cost enough and have none, broken
@@ -162,7 +150,7 @@ pub fn plan<'a>(problems: &'a [Problem], issues: &'a [Issue]) -> Vec<Change<'a>>
         };
         let next = change(action, Some(first), problem.state, &problem.sentence);
         let lines = |text: &str| text.replace("\r\n", "\n");
-        if is_edge || lines(&next.text(issue.text())) != lines(issue.text()) {
+        if is_edge || lines(&next.section.written_into(issue.text(), problem)) != lines(issue.text()) {
             changes.push(next);
         }
     }

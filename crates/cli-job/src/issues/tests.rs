@@ -150,7 +150,7 @@ fn an_issue_that_was_closed_here_has_a_successor_and_one_of_a_person_has_none() 
     let plan = plan(std::slice::from_ref(&flaky), &both);
     assert_eq!(plan[0].number, Some(8));
     let second = Issue {
-        body: Some(plan[0].text(both[1].text())),
+        body: Some(plan[0].section.written_into(both[1].text(), plan[0].problem)),
         ..issue(8, &flaky, false)
     };
     let closed = [issue(7, &held, false), second.clone()];

@@ -11,7 +11,7 @@ const END: &str = "\n<!-- assay:end -->";
 
 /// What the section of an issue's text remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Section {
+pub struct Section {
     /// What the issue is about.
     pub(super) subject: Subject,
     /// The state that the newest comment has, or the issue began with.
@@ -40,12 +40,12 @@ impl Section {
 
     /// The hidden line of the comment about the last change of state. It shows that the comment was written. It has the state,
     /// because a call that ended after the comment may be followed by another change.
-    pub(super) fn mark(&self) -> String {
+    pub fn mark(&self) -> String {
         format!("<!-- assay:edge {} {:?} -->", self.edges, self.state)
     }
 
     /// The text of an issue with this section in place of its own. Text before and after it is kept.
-    pub(super) fn written_into(&self, body: &str, problem: &Problem) -> String {
+    pub fn written_into(&self, body: &str, problem: &Problem) -> String {
         // Within JSON, these characters are in texts only. So no name ends the hidden line, or mentions somebody.
         let json = serde_json::to_string(self).unwrap_or_default();
         let json = ['-', '<', '>', '@'].into_iter().fold(json, |json, char| {

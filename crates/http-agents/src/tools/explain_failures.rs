@@ -7,11 +7,9 @@ use assay_answers::{
         ExplainedFailure, FailureFilter, Gate, JoinedRun, LocalFailure, LocalFailures, LocalRun,
         joined_failures, local_failures,
     },
-    release::{ReleaseFailure, release},
 };
 use assay_domain::{
-    attempt::ErrorDetail, id::RunId, observation::History, owners::OwnerFilter, page::PerPage,
-    project::Project, release_branch::release_branch_of, signature::Classifier as _,
+    attempt::ErrorDetail, id::RunId, owners::OwnerFilter, project::Project, signature::Classifier as _,
 };
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Value, json};
@@ -41,10 +39,7 @@ pub(super) fn properties() -> Properties {
             json!({"type": "string", "description": "or its beginning, at least 4 digits"}),
         ),
         ("pullRequest", json!({"type": "integer", "minimum": 1})),
-        (
-            "branch",
-            json!({"type": "string", "description": "of a release branch, `release` says whether a release may be cut"}),
-        ),
+        ("branch", json!({"type": "string"})),
         (
             "test",
             json!({"type": "string", "description": "only tests whose name contains this"}),
@@ -114,7 +109,6 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
                 run_entries.pop().unwrap_or_default()
             },
         )
-        .fact("release", of_release(call, &project)?)
         .fact("gate", gate(joined.gate))
         .fact("failedOrRecovered", joined.total)
         .fact("says", empty_note)
@@ -179,25 +173,6 @@ fn run(joined: &JoinedRun, selected: &[(RunId, Option<String>)]) -> Value {
         "trusted": (!run.trusted).then_some(false),
         "startedAt": run.started_at,
     })
-}
-
-/// Whether a release may be cut, if `branch` is a release branch.
-fn of_release(call: &Call<'_>, project: &Project) -> Result<Option<Value>, ToolError> {
-    let Some(branch) = call.arguments.text("branch")? else {
-        return Ok(None);
-    };
-    let patterns = call.store.settings(project)?.release_branches;
-    if release_branch_of(&patterns, Some(&branch), None).is_none() {
-        return Ok(None);
-    }
-    let judge = |history: &History| call.engine.verdicts(history, call.now);
-    let state = release(call.store, judge, project, &branch, (1, PerPage::Ten), call.now)?;
-    let of_test = |test: &ReleaseFailure| json!({"test": test.test_name, "since": test.failing_since.revision, "author": test.author_name, "verdict": test.status, "flakeScore": rounded(test.flake_score)});
-    Ok(state.map(|state| {
-        let there_only = state.tests.iter().filter(|test| !test.fails_on_stable);
-        let tests: Vec<Value> = there_only.map(of_test).collect();
-        json!({"answer": state.answer, "why": state.explanation, "failsThereOnly": tests})
-    }))
 }
 
 fn gate(gate: Gate) -> Value {

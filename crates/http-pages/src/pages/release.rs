@@ -1,9 +1,7 @@
 //! `/p/{id}/release?branch=`: whether a release may be cut from a branch.
 
 use assay_answers::release::{ReleaseFailure, ReleaseState, release};
-use assay_domain::{
-    id::ProjectId, observation::History, release_branch::ReleaseAnswer, timestamp::Timestamp,
-};
+use assay_domain::{id::ProjectId, observation::History, timestamp::Timestamp};
 use assay_http::Unanswerable;
 use assay_markup::figures;
 use maud::{Markup, html};
@@ -27,7 +25,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let path = links::project(project.id, "/release");
     let body = html! {
         h1 { "Release " bdi { (branch) } }
-        p { b { (words(state.answer)) } " " (state.explanation) "." }
+        p { "May a release be cut? " b { (state.explanation) } "." }
         p.sub {
             "By the newest runs of " (branch_link(project.id, &branch)) " and " bdi { (state.stable.branch) }
             " in the last 14 days. The verdicts are the project's, by the runs of all branches."
@@ -39,14 +37,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let api = format!("/releases/{escaped}?page={page}&perPage=50");
     let heading = format!("Release {branch}");
     Ok(Answer::of_project(Tab::Runs, &heading, &[api], body, project))
-}
-
-const fn words(answer: ReleaseAnswer) -> &'static str {
-    match answer {
-        ReleaseAnswer::Yes => "The tests allow a release.",
-        ReleaseAnswer::No => "The tests do not allow a release.",
-        ReleaseAnswer::Unknown => "The tests do not show whether a release may be cut.",
-    }
 }
 
 fn tests(project: ProjectId, state: &ReleaseState, now: Timestamp) -> Markup {
