@@ -550,16 +550,15 @@ fn failure(errors: &[ErrorDetail]) -> Failure {
     let class: Option<ErrorClass> = Fingerprinter.classify(&errors);
     let (fingerprint, title) = class.map(|class| (class.fingerprint, class.title)).unzip();
     let message = errors.iter().find_map(|error| error.message.as_deref());
+    let message: String = message
+        .unwrap_or_default()
+        .chars()
+        .take(LONGEST_MESSAGE)
+        .collect();
     Failure {
         fingerprint,
         title: title.unwrap_or_else(|| "an error without a text".to_owned()),
-        message: terminal::inert(
-            &message
-                .unwrap_or_default()
-                .chars()
-                .take(LONGEST_MESSAGE)
-                .collect::<String>(),
-        ),
+        message: terminal::inert(&message),
     }
 }
 
