@@ -247,13 +247,9 @@ fn rate_before(verdict: &Verdict) -> f64 {
 
 /// The share of the runs that failed.
 fn share(variants: &[VariantRate]) -> f64 {
-    let sum = |count: fn(&VariantRate) -> u32| {
-        variants
-            .iter()
-            .map(|variant| f64::from(count(variant)))
-            .sum::<f64>()
-    };
-    sum(|variant| variant.failures) / sum(|variant| variant.runs)
+    let failures: u32 = variants.iter().map(|variant| variant.failures).sum();
+    let runs: u32 = variants.iter().map(|variant| variant.runs).sum();
+    f64::from(failures) / f64::from(runs)
 }
 
 /// A variant with the runs of a test, without its rate.

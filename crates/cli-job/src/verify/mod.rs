@@ -289,16 +289,9 @@ impl<'a> Session<'a> {
 
     /// Whether a report is that of an earlier run, which the command took from a cache.
     fn is_copy(&mut self, report: &Report) -> bool {
-        let count = match &mut self.repeated {
-            Some((last, count)) if last == report => {
-                *count += 1;
-                *count
-            }
-            repeated => {
-                *repeated = Some((report.clone(), 1));
-                1
-            }
-        };
+        let last = self.repeated.take().filter(|(last, _)| last == report);
+        let (last, count) = last.map_or_else(|| (report.clone(), 1), |(last, count)| (last, count + 1));
+        self.repeated = Some((last, count));
         let attempts = report.tests.iter().flat_map(|test| test.attempts.iter());
         let has_durations = attempts
             .filter_map(|attempt| attempt.duration_ms)
