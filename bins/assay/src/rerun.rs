@@ -3,7 +3,7 @@
 mod flags;
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
@@ -132,13 +132,13 @@ pub(crate) fn run_again(
 }
 
 /// The files of the change: those of --changed, else those that git names.
-fn changed_files(job: &Job<'_>) -> HashSet<String> {
+fn changed_files(job: &Job<'_>) -> BTreeSet<String> {
     if !job.rules.changed.is_empty() {
         return job.rules.changed.clone();
     }
     git::changed_files(Path::new("."), &environment::variable).unwrap_or_else(|error| {
         message!("only new tests run again, because the files of the change are not known: {error}");
-        HashSet::new()
+        BTreeSet::new()
     })
 }
 

@@ -65,12 +65,8 @@ impl PresentedKey {
 
     /// The hash of a person with these rights. No key has it.
     pub fn person_hash(subject: &str, access: &PersonAccess) -> KeyHash {
-        let PersonAccess {
-            organization,
-            projects,
-            ..
-        } = access;
-        key::hash(format!("person\n{organization}\n{projects:?}\n{subject}").as_bytes())
+        let rights = format!("{}\n{:?}", access.organization, access.projects);
+        key::hash(format!("person\n{rights}\n{subject}").as_bytes())
     }
 
     /// The session, if the request has one.

@@ -97,16 +97,13 @@ impl Tokens {
                 trust.covers(&job) && claims.has("aud", trust.audience.as_deref().unwrap_or(own))
             })
         };
-        let mut keys: Vec<_> = keys.into_iter().filter(covers).collect();
         // Of several keys for one job the valid one with the most rights counts.
-        keys.sort_by_key(|key| (key.revoked_at.is_some(), key.terms.pull_requests_only));
-        let key = keys.into_iter().next().ok_or(Refusal::InvalidToken(
+        let rights = |key: &StoredIngestKey| (key.revoked_at.is_some(), key.terms.pull_requests_only);
+        let covering = keys.into_iter().filter(covers).min_by_key(rights);
+        let mut key = covering.ok_or(Refusal::InvalidToken(
             "its ref, environment or audience is not one that the project trusts",
         ))?;
-        let mut key = StoredIngestKey {
-            sender: Some(job.sender),
-            ..key
-        };
+        key.sender = Some(job.sender);
         key.terms.pull_requests_only |= job.may_be_of_fork;
         Ok(Grant::of(key, now)?)
     }

@@ -19,7 +19,7 @@ use assay_flakiness::{
     plan::fix::{CleanRuns, bound},
     rate_if_flaky,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most variants, those with the most failures.
 const MOST_VARIANTS: usize = 10;
@@ -74,7 +74,7 @@ impl FixStatus {
 }
 
 /// The rate of a test on a variant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VariantRate {
     /// The variant: suite, job or browser. Empty for the default one.
@@ -91,7 +91,7 @@ pub struct VariantRate {
 }
 
 /// An error of a test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KnownError {
     /// Its fingerprint.
@@ -247,13 +247,9 @@ fn rate_before(verdict: &Verdict) -> f64 {
 
 /// The share of the runs that failed.
 fn share(variants: &[VariantRate]) -> f64 {
-    let sum = |count: fn(&VariantRate) -> u32| {
-        variants
-            .iter()
-            .map(|variant| f64::from(count(variant)))
-            .sum::<f64>()
-    };
-    sum(|variant| variant.failures) / sum(|variant| variant.runs)
+    let failures: u32 = variants.iter().map(|variant| variant.failures).sum();
+    let runs: u32 = variants.iter().map(|variant| variant.runs).sum();
+    f64::from(failures) / f64::from(runs)
 }
 
 /// A variant with the runs of a test, without its rate.

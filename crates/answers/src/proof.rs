@@ -15,7 +15,7 @@ use assay_domain::{
 };
 use assay_flakiness::{ENGINE_VERSION, Engine, constants};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::fix::in_engine_window;
 
@@ -297,18 +297,10 @@ fn compare(place: &str, found: &Value, expected: &Value, tolerance: f64) -> Resu
     };
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
-            let null = Value::Null;
-            let get = |map: &'_ Map<String, Value>, key: &str| map.get(key).cloned().unwrap_or(null.clone());
-            let keys = expected
-                .keys()
-                .chain(found.keys().filter(|key| !expected.contains_key(*key)));
-            for key in keys {
-                compare(
-                    &format!("{place}.{key}"),
-                    &get(found, key),
-                    &get(expected, key),
-                    tolerance,
-                )?;
+            let others = found.keys().filter(|key| !expected.contains_key(*key));
+            for key in expected.keys().chain(others) {
+                let [found, expected] = [found, expected].map(|map| map.get(key).unwrap_or(&Value::Null));
+                compare(&format!("{place}.{key}"), found, expected, tolerance)?;
             }
             Ok(())
         }

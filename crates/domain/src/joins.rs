@@ -106,22 +106,22 @@ impl Joins {
         }
     }
 
-    /// Which of these tests, reported by one run, counts as this one there.
-    pub fn reported_as(
+    /// The result that counts as that of a test in a run, among those that the run has under its names.
+    pub fn result_of<R>(
         &self,
         test: TestOrdinal,
         start: Timestamp,
-        reported: &[TestOrdinal],
-    ) -> Option<TestOrdinal> {
+        result: impl Fn(TestOrdinal) -> Option<R>,
+    ) -> Option<R> {
         if self.is_empty() {
-            return reported.contains(&test).then_some(test);
+            return result(test);
         }
+        let mut reported = self.names_of(test);
+        reported.retain(|name| result(*name).is_some());
         let moves = self.in_run(start, &reported.iter().copied().collect());
-        let mut counting = reported
-            .iter()
-            .copied()
-            .filter(|reported| moves.get(reported).unwrap_or(reported) == &test);
-        counting.next()
+        let mut names = reported.iter();
+        let counting = names.find(|name| moves.get(name).unwrap_or(name) == &test)?;
+        result(*counting)
     }
 
     /// Gives the results of a run to the present tests.

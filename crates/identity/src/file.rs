@@ -6,8 +6,6 @@ use assay_outbound::{Allowed, FileError, checked_host, read_file, read_secret_fi
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Most providers.
-const MOST_PROVIDERS: usize = 20;
 /// Most projects of a person. They are in the session.
 const MOST_PROJECTS: usize = 50;
 
@@ -71,10 +69,6 @@ impl IdentityFile {
         let mut file: Self = toml::from_str(&text)
             .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
         let allowed = Allowed::new(file.private_addresses.clone());
-        if file.providers.len() > MOST_PROVIDERS {
-            let problem = format!("there are more than {MOST_PROVIDERS} providers");
-            return Err(wrong(0, &problem));
-        }
         for provider in &mut file.providers {
             let start = provider.span().start;
             let provider = provider.get_mut();

@@ -10,7 +10,7 @@
 
 use jsonwebtoken::signature::{Error, Verifier};
 use jsonwebtoken::{
-    Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
+    Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey,
     crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils},
     errors::ErrorKind,
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse},
@@ -63,10 +63,8 @@ impl VerifyingKey {
             .key_algorithm
             .map(|named| named.to_string().parse().ok());
         let algorithm = named.unwrap_or(Some(usual))?;
-        let is_right = algorithm == usual
-            || RSA
-                .iter()
-                .any(|(rsa, _)| *rsa == algorithm && usual == Algorithm::RS256);
+        let is_rsa = |algorithm: Algorithm| algorithm.family() == AlgorithmFamily::Rsa;
+        let is_right = algorithm == usual || is_rsa(algorithm) && is_rsa(usual);
         let is_for_signatures = jwk.common.public_key_use != Some(PublicKeyUse::Encryption);
         (is_right && is_for_signatures).then_some(Self {
             id: jwk.common.key_id.clone(),

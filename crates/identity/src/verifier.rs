@@ -81,14 +81,14 @@ impl Verifier {
 }
 
 impl Issuer {
-    fn age_ms(&self, now: Timestamp) -> Option<i64> {
-        self.found.as_ref().map(|(at, _)| now.since_ms(*at))
-    }
-
     /// Whether keys of this age are fetched again. A clock that was set back makes an age unknown.
     fn is_due(&self, now: Timestamp, after_ms: i64) -> bool {
-        let may_try = !(0..PAUSE_MS).contains(&now.since_ms(self.tried_at));
-        may_try && !self.age_ms(now).is_some_and(|age| (0..after_ms).contains(&age))
+        let is_within = |at: Timestamp, ms| (0..ms).contains(&now.since_ms(at));
+        let is_fresh = self
+            .found
+            .as_ref()
+            .is_some_and(|(at, _)| is_within(*at, after_ms));
+        !is_fresh && !is_within(self.tried_at, PAUSE_MS)
     }
 
     fn usable(&self, now: Timestamp) -> Option<Arc<Discovered>> {

@@ -97,11 +97,11 @@ fn add(admin: &Admin<'_>, args: TrustArgs) -> anyhow::Result<()> {
         environment: args.environment,
         audience: args.audience,
     };
-    let is_of_both = |key: &&KeyEntry| key.trust.as_ref().is_some_and(|other| other.overlaps(&trust));
-    let of_others = trusts(admin)?;
-    let is_other = |key: &&KeyEntry| key.project_id != Some(project.id) && key.revoked_at.is_none();
-    let mut of_others = of_others.iter().filter(is_other);
-    if let Some(other) = of_others.find(is_of_both) {
+    let is_of_both = |key: &KeyEntry| {
+        let is_other = key.project_id != Some(project.id) && key.revoked_at.is_none();
+        is_other && key.trust.as_ref().is_some_and(|other| other.overlaps(&trust))
+    };
+    if let Some(other) = trusts(admin)?.into_iter().find(is_of_both) {
         bail!(
             "the trust {} of another project covers the same jobs, and a job's report goes to one project; give them \
              different --ref, --environment or --audience, or let one project's jobs use a key",

@@ -88,13 +88,9 @@ pub(crate) fn sign_out(global: &Global, args: &LogoutArgs) -> anyhow::Result<()>
     output::print(
         global.json,
         &json!({ "url": url, "wasSignedIn": was_signed_in }),
-        || {
-            let sentence = if was_signed_in {
-                "Signed out of"
-            } else {
-                "There is no session at"
-            };
-            format!("{sentence} {url}")
+        || match was_signed_in {
+            true => format!("Signed out of {url}"),
+            false => format!("There is no session at {url}"),
         },
     )
 }

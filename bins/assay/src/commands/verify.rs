@@ -28,7 +28,7 @@ use assay_cli_terminal::{
 use assay_domain::{
     fix::{FixOutcome, NewFix, RunMode, is_stored_commit},
     id::ProjectId,
-    revision::SHORTEST_COMMIT,
+    revision::{SHORTEST_COMMIT, tested_or_commit},
     test::TestName,
 };
 use assay_ingest::ci::CiContext;
@@ -274,12 +274,7 @@ impl Destination {
         }
         let here = |arguments: &[&str]| git(Path::new("."), arguments).ok();
         let context = &ci.context;
-        let of_ci = || {
-            context
-                .tested_revision
-                .clone()
-                .or_else(|| context.commit_sha.clone())
-        };
+        let of_ci = || tested_or_commit(context.tested_revision.clone(), context.commit_sha.clone());
         let of_checkout = || Some(here(&["rev-parse", "HEAD"])?.trim().to_owned());
         let named = args.commit.as_deref().map(commit_of).transpose()?;
         let revision = named.or_else(of_ci).or_else(of_checkout);

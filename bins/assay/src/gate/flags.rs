@@ -1,7 +1,7 @@
 //! The flags of the gate, which `assay gate` and `assay run --gate` share.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -78,7 +78,7 @@ impl GateFlags {
     pub(crate) fn rules(&self) -> anyhow::Result<Rules> {
         let changed = match &self.changed {
             Some(path) => changed_files(path)?,
-            None => HashSet::new(),
+            None => BTreeSet::new(),
         };
         Ok(Rules {
             risk: self.risk,
@@ -86,7 +86,7 @@ impl GateFlags {
             changed,
             never: self.never.clone(),
             allow_broken: self.allow_broken,
-            expire_after: self.expire_after,
+            expire_after_s: self.expire_after.map(|after| after.as_secs()),
             excuses: excused::read()?,
             now: clock::now(),
         })
@@ -110,7 +110,7 @@ impl GateFlags {
 }
 
 /// The files that the list at `path` names.
-fn changed_files(path: &Path) -> anyhow::Result<HashSet<String>> {
+fn changed_files(path: &Path) -> anyhow::Result<BTreeSet<String>> {
     let read = if path.as_os_str() == "-" {
         changed::read(io::stdin().lock())
     } else {

@@ -90,7 +90,7 @@ impl<'a> BurnIn<'a> {
     pub fn new(
         selector: &'a Selector,
         (report, judged): (&Report, &JudgedRun),
-        (new, changed): (&[TestName], &HashSet<String>),
+        (new, changed): (&[TestName], &BTreeSet<String>),
         took: Duration,
         budget: Duration,
     ) -> Self {

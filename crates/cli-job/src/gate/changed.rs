@@ -1,7 +1,7 @@
 //! The list of changed files, as `git diff --name-only` writes it.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     io::{self, Read},
 };
 
@@ -26,7 +26,7 @@ pub enum UnreadableList {
 ///
 /// # Errors
 /// [`UnreadableList`] if it cannot be read or is longer than 16 MiB.
-pub fn read(list: impl Read) -> Result<HashSet<String>, UnreadableList> {
+pub fn read(list: impl Read) -> Result<BTreeSet<String>, UnreadableList> {
     Ok(names_in(&read_list(list, MOST_BYTES)?))
 }
 
@@ -42,7 +42,7 @@ fn read_list(from: impl Read, most: u64) -> Result<Vec<u8>, UnreadableList> {
 }
 
 /// The names in the output of `git diff --name-only`: one a line, or with `-z` each with a NUL after it.
-fn names_in(list: &[u8]) -> HashSet<String> {
+fn names_in(list: &[u8]) -> BTreeSet<String> {
     let names: Vec<Vec<u8>> = match list.contains(&0) {
         true => list.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect(),
         false => list

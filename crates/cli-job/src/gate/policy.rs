@@ -1,6 +1,6 @@
 //! Which failures of a run are excused, and whether the run passes.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::BTreeSet;
 
 use assay_answers::failures::PROVEN_FROM;
 use assay_cli_terminal::output;
@@ -13,6 +13,7 @@ use assay_domain::{
 use assay_flakiness::any_mine;
 use assay_reports::without_package;
 use glob::Pattern;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::gate::{
     burn_in::BurnInResults,
@@ -25,24 +26,36 @@ use crate::gate::{
 pub(super) const CROWD: u32 = 10;
 
 /// The rules that decide which failures are excused.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rules {
     /// The probability of a breakage by this branch, from 0 to 1, from which the gate does not pass.
     pub risk: f64,
     /// How many failed tests may be excused.
     pub most_excused: usize,
     /// Files of the change, relative to the checkout.
-    pub changed: HashSet<String>,
+    pub changed: BTreeSet<String>,
     /// Tests that are never excused, by name or file.
+    #[serde(serialize_with = "as_texts", deserialize_with = "of_texts")]
     pub never: Vec<Pattern>,
     /// Whether tests may be excused that are broken on the stable branch.
     pub allow_broken: bool,
-    /// A test whose first known failure is older than this is not excused.
-    pub expire_after: Option<Duration>,
+    /// A test whose first known failure is older than this many seconds is not excused.
+    pub expire_after_s: Option<u64>,
     /// Failures that the team accepts until a day.
     pub excuses: Vec<Excuse>,
     /// The time of the decision.
     pub now: Timestamp,
+}
+
+fn as_texts<S: Serializer>(patterns: &[Pattern], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(patterns.iter().map(Pattern::as_str))
+}
+
+fn of_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?.into_iter();
+    let patterns = texts.map(|text| Pattern::new(&text).map_err(D::Error::custom));
+    patterns.collect()
 }
 
 /// Why a failed test is not excused.
@@ -278,10 +291,10 @@ impl Rules {
         };
         let is_changed = touches_test(&self.changed, &failure.test_name, file);
         let is_expired = self
-            .expire_after
+            .expire_after_s
             .zip(failure.first_failed_at)
-            .is_some_and(|(after, first)| {
-                u128::try_from(self.now.since_ms(first)).is_ok_and(|age| age > after.as_millis())
+            .is_some_and(|(after_s, first)| {
+                u64::try_from(self.now.since_ms(first)).is_ok_and(|age| age > after_s.saturating_mul(1_000))
             });
         if self.never.iter().any(names) {
             Some(Refusal::Never)
@@ -309,7 +322,7 @@ impl Rules {
 
 /// Whether a change touches the file of a test. Where the report has no file, such as pytest's, a class or module that the
 /// name begins with names it: `tests.test_cart` is `tests/test_cart.py`.
-pub(crate) fn touches_test(changed: &HashSet<String>, name: &str, file: Option<&str>) -> bool {
+pub(crate) fn touches_test(changed: &BTreeSet<String>, name: &str, file: Option<&str>) -> bool {
     let Some(file) = file else {
         let module = without_package(name).split(" > ").next().unwrap_or(name);
         return changed.iter().any(|changed| names_module(module, changed));
@@ -332,7 +345,7 @@ fn names_module(name: &str, file: &str) -> bool {
 }
 
 /// Whether a change touches a file.
-fn touches(changed: &HashSet<String>, file: &str) -> bool {
+fn touches(changed: &BTreeSet<String>, file: &str) -> bool {
     changed.contains(file.strip_prefix("./").unwrap_or(file))
         || changed.iter().any(|changed| ends_with_path(changed, file))
 }

@@ -1,21 +1,20 @@
 //! A decision as one file: the failures with their probabilities, the reruns, the rules and the answer. Anyone can decide
 //! again. The file has the names of the failed tests.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use assay_answers::{
     failures::{BLOCKS_FROM, CLEAR, PROVEN_FROM},
     proof::{Checked, NotProved, named_constants, of_form, same_answer, same_engine, same_number},
 };
-use assay_domain::{cause::Cause, timestamp::Timestamp};
+use assay_domain::cause::Cause;
 use assay_flakiness::{ENGINE_VERSION, plan::reruns::Suspect};
-use glob::Pattern;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
     burn_in::BurnInResults,
-    excuses::{Excuse, MOST_DAYS, MOST_MINE},
+    excuses::{MOST_DAYS, MOST_MINE},
     judged::{JudgedFailure, JudgedRun},
     policy::{self, CROWD, Decision, Rules},
     reruns::Reruns,
@@ -45,24 +44,11 @@ pub struct DecisionProof {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Question {
     engine: String,
-    rules: RulesRow,
+    rules: Rules,
     run: JudgedRun,
     /// The number of failed and recovered tests in the file.
     failures: usize,
     burn_in: Option<BurnInResults>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RulesRow {
-    risk: f64,
-    most_excused: usize,
-    changed: Vec<String>,
-    never: Vec<String>,
-    allow_broken: bool,
-    expire_after_s: Option<u64>,
-    excuses: Vec<Excuse>,
-    now: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,7 +87,7 @@ impl DecisionProof {
         let failures: Vec<Checked<FailureRow>> = rows.collect::<Result<_, _>>()?;
         let question = Question {
             engine: ENGINE_VERSION.to_owned(),
-            rules: RulesRow::of(rules),
+            rules: rules.clone(),
             run: JudgedRun {
                 failures: Vec::new(),
                 ..judged.clone()
@@ -141,44 +127,12 @@ impl DecisionProof {
             reruns.judge_again(None);
             run = reruns.judged();
         }
-        let mut decision = policy::decide(&run, &question.rules.rules()?);
+        let mut decision = policy::decide(&run, &question.rules);
         if let Some(results) = &question.burn_in {
             decision.add_burn_in(results.clone());
         }
         same_answer(&self.answer, &answer(&decision))?;
         Ok(decision)
-    }
-}
-
-impl RulesRow {
-    fn of(rules: &Rules) -> Self {
-        let mut changed: Vec<String> = rules.changed.iter().cloned().collect();
-        changed.sort();
-        Self {
-            risk: rules.risk,
-            most_excused: rules.most_excused,
-            changed,
-            never: rules.never.iter().map(ToString::to_string).collect(),
-            allow_broken: rules.allow_broken,
-            expire_after_s: rules.expire_after.map(|after| after.as_secs()),
-            excuses: rules.excuses.clone(),
-            now: rules.now,
-        }
-    }
-
-    fn rules(&self) -> Result<Rules, NotProved> {
-        let never = self.never.iter().map(|pattern| Pattern::new(pattern));
-        let never = never.collect::<Result<_, _>>();
-        Ok(Rules {
-            risk: self.risk,
-            most_excused: self.most_excused,
-            changed: self.changed.iter().cloned().collect(),
-            never: never.map_err(|_| NotProved::Changed("question.rules.never".to_owned()))?,
-            allow_broken: self.allow_broken,
-            expire_after: self.expire_after_s.map(Duration::from_secs),
-            excuses: self.excuses.clone(),
-            now: self.now,
-        })
     }
 }
 

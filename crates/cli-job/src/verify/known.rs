@@ -1,5 +1,6 @@
 //! What the server knows of a test that is to be fixed.
 
+use assay_answers::fix::{KnownError, VariantRate};
 use assay_domain::{fix::RunMode, test::TestName};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub struct KnownFlake {
     /// The least company in which it is known to fail.
     pub mode: RunMode,
     /// How many tests its suite usually runs.
-    pub suite_tests: Option<usize>,
+    pub suite_tests: Option<u32>,
     /// Its usual duration in milliseconds.
     pub usual_ms: Option<u64>,
     /// Its errors, the most frequent first.
@@ -28,33 +29,16 @@ pub struct KnownFlake {
     pub obstacle: Option<String>,
 }
 
-/// An error of a test.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct KnownError {
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// One line.
-    pub title: String,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FixAnswer {
     test: TestName,
     rate: Option<f64>,
-    variants: Vec<Variant>,
+    variants: Vec<VariantRate>,
     calendar: Option<String>,
     mode: RunMode,
     usual_ms: Option<u64>,
     errors: Vec<KnownError>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Variant {
-    variant: String,
-    rate: f64,
-    failures: u32,
-    tests: Option<usize>,
 }
 
 impl KnownFlake {
@@ -79,14 +63,14 @@ impl KnownFlake {
     ) -> Result<(Option<Self>, TestName), ForeignAnswer> {
         let answer = FixAnswer::deserialize(answer)?;
         let suite = suite.unwrap_or_default();
-        let is_here = |variant: &&Variant| {
+        let is_here = |variant: &&VariantRate| {
             let of_suite = variant.variant.strip_prefix(suite);
             of_suite.is_some_and(|rest| {
                 rest.is_empty() || (!suite.is_empty() && rest.starts_with([' ', '/', ',']))
             })
         };
-        let here: Vec<&Variant> = answer.variants.iter().filter(is_here).collect();
-        let (failing, others): (Vec<&Variant>, Vec<&Variant>) =
+        let here: Vec<&VariantRate> = answer.variants.iter().filter(is_here).collect();
+        let (failing, others): (Vec<&VariantRate>, Vec<&VariantRate>) =
             answer.variants.iter().partition(|variant| variant.failures > 0);
         let rates_here = here.iter().filter(|variant| variant.failures > 0);
         let rate_here = rates_here.map(|variant| variant.rate).reduce(f64::min);

@@ -196,7 +196,7 @@ struct Session<'a> {
     longest_s: Option<f64>,
     durations: Vec<u64>,
     /// How many tests usually run in this mode; none before the first run.
-    usual_tests: Option<usize>,
+    usual_tests: Option<u32>,
     /// With which tests the unchanged command runs it.
     command_mode: RunMode,
     /// The last report, and how many equal ones there were in a row.
@@ -289,16 +289,9 @@ impl<'a> Session<'a> {
 
     /// Whether a report is that of an earlier run, which the command took from a cache.
     fn is_copy(&mut self, report: &Report) -> bool {
-        let count = match &mut self.repeated {
-            Some((last, count)) if last == report => {
-                *count += 1;
-                *count
-            }
-            repeated => {
-                *repeated = Some((report.clone(), 1));
-                1
-            }
-        };
+        let last = self.repeated.take().filter(|(last, _)| last == report);
+        let (last, count) = last.map_or_else(|| (report.clone(), 1), |(last, count)| (last, count + 1));
+        self.repeated = Some((last, count));
         let attempts = report.tests.iter().flat_map(|test| test.attempts.iter());
         let has_durations = attempts
             .filter_map(|attempt| attempt.duration_ms)
@@ -314,12 +307,12 @@ impl<'a> Session<'a> {
             RunMode::WithFile => file_of(other) == file_of(test),
             RunMode::InSuite => true,
         };
-        let (mut ran, mut of_mode, mut failed) = (0_usize, 0_usize, 0_u32);
+        let (mut ran, mut of_mode, mut failed) = (0_u32, 0_u32, 0_u32);
         for other in &report.tests {
             let status = other.outcome().map(|outcome| outcome.status);
             if status.is_some_and(|status| !status.is_skip()) {
                 ran += 1;
-                of_mode += usize::from(is_of_mode(&other.test));
+                of_mode += u32::from(is_of_mode(&other.test));
             }
             failed += u32::from(status.is_some_and(AttemptStatus::is_failure));
         }
@@ -358,7 +351,7 @@ impl<'a> Session<'a> {
                 "a run had {of_mode} of the usual {usual} tests {}, without skipped ones, so it proves nothing",
                 show::mode_in_words(self.mode)
             ))
-        } else if usize::try_from(failed * 2).is_ok_and(|doubled| doubled > ran) {
+        } else if failed * 2 > ran {
             Some(format!(
                 "{failed} of the {ran} tests of a run failed, so it proves nothing"
             ))
@@ -550,16 +543,15 @@ fn failure(errors: &[ErrorDetail]) -> Failure {
     let class: Option<ErrorClass> = Fingerprinter.classify(&errors);
     let (fingerprint, title) = class.map(|class| (class.fingerprint, class.title)).unzip();
     let message = errors.iter().find_map(|error| error.message.as_deref());
+    let message: String = message
+        .unwrap_or_default()
+        .chars()
+        .take(LONGEST_MESSAGE)
+        .collect();
     Failure {
         fingerprint,
         title: title.unwrap_or_else(|| "an error without a text".to_owned()),
-        message: terminal::inert(
-            &message
-                .unwrap_or_default()
-                .chars()
-                .take(LONGEST_MESSAGE)
-                .collect::<String>(),
-        ),
+        message: terminal::inert(&message),
     }
 }
 

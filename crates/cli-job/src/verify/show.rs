@@ -68,39 +68,38 @@ impl Verified {
     /// For people: a sentence, then a table.
     pub fn in_words(&self) -> String {
         let check = &self.check;
+        let in_percent = |rate| format!("{} %", percent(rate));
         let mut rows = vec![
-            ["test", &self.test.name].map(str::to_owned).to_vec(),
-            vec![
-                "rate before".to_owned(),
-                format!("{} %", percent(self.rate_before)),
-            ],
-            vec!["low enough".to_owned(), format!("{} %", percent(self.bound))],
-            vec![
-                "runs".to_owned(),
-                format!(
-                    "{} of {} {}, {:.0} s",
-                    check.runs,
-                    check.needed,
-                    mode_in_words(self.ran),
-                    check.seconds
-                ),
-            ],
+            ("test", self.test.name.clone()),
+            ("rate before", in_percent(self.rate_before)),
+            ("low enough", in_percent(self.bound)),
         ];
+        let (runs, needed, mode) = (check.runs, check.needed, mode_in_words(self.ran));
+        rows.push((
+            "runs",
+            format!("{runs} of {needed} {mode}, {:.0} s", check.seconds),
+        ));
         if check.largest_rate < 1.0 {
-            rows.push(vec![
-                "rate now".to_owned(),
-                format!("0 to {} % (P .95)", percent(check.largest_rate)),
-            ]);
+            rows.push((
+                "rate now",
+                format!("0 to {} (P .95)", in_percent(check.largest_rate)),
+            ));
         }
-        if let Some(failure) = &self.failure {
-            rows.push(vec!["error now".to_owned(), failure.title.clone()]);
-        }
-        let before = self.errors_before.iter();
-        rows.extend(before.map(|title| vec!["error before".to_owned(), title.clone()]));
+        rows.extend(
+            self.failure
+                .iter()
+                .map(|failure| ("error now", failure.title.clone())),
+        );
+        rows.extend(
+            self.errors_before
+                .iter()
+                .map(|title| ("error before", title.clone())),
+        );
         let mut text = format!("{}\n", self.headline());
         for remark in &self.remarks {
             text += &format!("  {}\n", terminal::inert(remark));
         }
+        let rows = rows.into_iter().map(|(fact, value)| vec![fact.to_owned(), value]);
         text + &output::table(&["FACT", "VALUE"], rows)
     }
 

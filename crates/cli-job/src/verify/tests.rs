@@ -89,9 +89,10 @@ fn known(rate: f64) -> KnownFlake {
         ..ErrorDetail::default()
     }]);
     KnownFlake {
-        errors: vec![known::KnownError {
+        errors: vec![assay_answers::fix::KnownError {
             fingerprint: title.fingerprint.unwrap(),
             title: title.title,
+            runs: 1,
         }],
         usual_ms: Some(100),
         ..KnownFlake::of_rate(rate)

@@ -1,7 +1,7 @@
 //! Commands of git.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     io,
     path::Path,
     process::{Command, Stdio},
@@ -128,7 +128,7 @@ pub fn other_commit(
 pub fn changed_files(
     folder: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<HashSet<String>, GitError> {
+) -> Result<BTreeSet<String>, GitError> {
     let base = base_of_target(folder, variable)?;
     let listed = git(folder, &["diff", "--name-only", "-z", &base, "HEAD", "--"])?;
     let names = listed.split('\0').filter(|name| !name.is_empty());
@@ -229,7 +229,7 @@ mod tests {
             let variable = |name: &str| target.filter(|_| name == "CHANGE_TARGET").map(str::to_owned);
             changed_files(&clone, &variable)
         };
-        let expected = HashSet::from(["über test.py".to_owned()]);
+        let expected = BTreeSet::from(["über test.py".to_owned()]);
         for target in [None, Some("main"), Some("refs/heads/main"), Some("HEAD~1")] {
             assert_eq!(changed(target).unwrap(), expected, "{target:?}");
         }

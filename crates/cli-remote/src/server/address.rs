@@ -17,7 +17,7 @@ const LONGEST_ADDRESS: usize = 2_000;
 /// Longest key, in characters. Keys are much shorter; a longer text is not read to its end.
 const LONGEST_KEY: u64 = 1_000;
 /// The number of bytes of a key's hash that identify the key in a spool.
-pub(crate) const IDENTIFYING_BYTES: usize = 8;
+const IDENTIFYING_BYTES: usize = 8;
 
 /// The address of a listener, without the path of a route.
 #[derive(Debug, Clone)]
@@ -138,15 +138,10 @@ impl Key {
 
     /// The beginning of the key's hash. It identifies the key and does not reveal it.
     pub fn identifier(&self) -> String {
-        let text = match &self.0 {
-            Secret::Text(text) => text,
-            Secret::Tokens(source) => return source.identifier(),
-        };
-        let hash = key::hash(text.as_bytes()).0;
-        hash.iter()
-            .take(IDENTIFYING_BYTES)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        match &self.0 {
+            Secret::Text(text) => identifier(text),
+            Secret::Tokens(source) => source.identifier(),
+        }
     }
 
     /// The value of the header `Authorization` for this installation.
@@ -159,6 +154,15 @@ impl Key {
             }
         }
     }
+}
+
+/// The beginning of the hash of a key, or of what its tokens have in common.
+pub(crate) fn identifier(text: &str) -> String {
+    let hash = key::hash(text.as_bytes()).0;
+    hash.iter()
+        .take(IDENTIFYING_BYTES)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The settings of the address and the key.

@@ -2,13 +2,12 @@
 
 use std::process::Command;
 
-use assay_domain::key;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde_json::json;
 use ureq::http::{Method, header};
 
 use crate::server::{
-    address::{Address, IDENTIFYING_BYTES},
+    address::{Address, identifier},
     http::Client,
 };
 
@@ -23,9 +22,6 @@ const REPOSITORIES: [&str; 5] = [
     "BUILD_REPOSITORY_URI",
 ];
 
-const BUILDKITE: &str = "buildkite-agent";
-const CIRCLECI: &str = "circleci";
-
 /// Where a job gets its tokens.
 pub struct TokenSource {
     service: Service,
@@ -35,37 +31,33 @@ pub struct TokenSource {
 enum Service {
     /// A variable of the job, as GitLab sets by `id_tokens`.
     Variable(String),
-    /// GitHub Actions and Azure Pipelines: an address, and the right to ask there.
-    Asked {
-        url: String,
-        right: String,
-        is_azure: bool,
-    },
-    /// Buildkite and CircleCI: a program of the service.
-    Program(&'static str),
+    /// An address, and the right to ask there.
+    GitHub(String, String),
+    /// The same.
+    Azure(String, String),
+    Buildkite,
+    CircleCi,
 }
 
 impl TokenSource {
     /// The source that these variables of a job describe.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let asked = |url: &str, right: &str, is_azure| {
-            let (url, right) = variable(url).zip(variable(right))?;
-            Some(Service::Asked { url, right, is_azure })
+        let pair = |url: &str, right: &str| variable(url).zip(variable(right));
+        let service = if let Some(token) = variable("ASSAY_ID_TOKEN") {
+            Service::Variable(token)
+        } else if let Some((url, right)) =
+            pair("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+        {
+            Service::GitHub(url, right)
+        } else if let Some((url, right)) = pair("SYSTEM_OIDCREQUESTURI", "SYSTEM_ACCESSTOKEN") {
+            Service::Azure(url, right)
+        } else if variable("BUILDKITE_AGENT_ACCESS_TOKEN").is_some() {
+            Service::Buildkite
+        } else {
+            variable("CIRCLE_OIDC_TOKEN_V2")?;
+            Service::CircleCi
         };
-        let program = |name: &str, program| variable(name).map(|_| Service::Program(program));
-        let service = variable("ASSAY_ID_TOKEN")
-            .map(Service::Variable)
-            .or_else(|| {
-                asked(
-                    "ACTIONS_ID_TOKEN_REQUEST_URL",
-                    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-                    false,
-                )
-            })
-            .or_else(|| asked("SYSTEM_OIDCREQUESTURI", "SYSTEM_ACCESSTOKEN", true))
-            .or_else(|| program("BUILDKITE_AGENT_ACCESS_TOKEN", BUILDKITE))
-            .or_else(|| program("CIRCLE_OIDC_TOKEN_V2", CIRCLECI))?;
         let repository = REPOSITORIES
             .iter()
             .find_map(|name| variable(name))
@@ -75,37 +67,38 @@ impl TokenSource {
 
     /// Identifies the jobs whose tokens are for the same project.
     pub(crate) fn identifier(&self) -> String {
-        let hash = key::hash(format!("tokens\n{}", self.repository).as_bytes()).0;
-        hash.iter()
-            .take(IDENTIFYING_BYTES)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        identifier(&format!("tokens\n{}", self.repository))
     }
 
     /// A token for this installation. Tokens live for minutes, so each request has a new one.
     pub(crate) fn token(&self, audience: &str) -> Result<String, String> {
         let token = match &self.service {
             Service::Variable(token) => token.trim().to_owned(),
-            Service::Asked { url, right, is_azure } => ask(url, right, *is_azure, audience)?,
-            Service::Program(program) => {
+            Service::GitHub(url, right) => {
+                let audience = utf8_percent_encode(audience, NON_ALPHANUMERIC);
+                ask(Method::GET, &format!("{url}&audience={audience}"), right, "value")?
+            }
+            // The token has an audience of its own.
+            Service::Azure(url, right) => ask(
+                Method::POST,
+                &format!("{url}?api-version=7.1"),
+                right,
+                "oidcToken",
+            )?,
+            Service::Buildkite => printed(
+                "buildkite-agent",
+                &[
+                    "oidc",
+                    "request-token",
+                    "--claim",
+                    "pipeline_id",
+                    "--audience",
+                    audience,
+                ],
+            )?,
+            Service::CircleCi => {
                 let claims = json!({ "aud": audience }).to_string();
-                let arguments = match *program {
-                    BUILDKITE => vec![
-                        "oidc",
-                        "request-token",
-                        "--claim",
-                        "pipeline_id",
-                        "--audience",
-                        audience,
-                    ],
-                    _ => vec!["run", "oidc", "get", "--claims", &claims],
-                };
-                let output = Command::new(program).args(arguments).output();
-                let output = output.map_err(|error| format!("{program} does not start: {error}"))?;
-                if !output.status.success() {
-                    return Err(format!("{program} ends with {}", output.status));
-                }
-                String::from_utf8_lossy(&output.stdout).trim().to_owned()
+                printed("circleci", &["run", "oidc", "get", "--claims", &claims])?
             }
         };
         let is_part = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
@@ -116,27 +109,26 @@ impl TokenSource {
     }
 }
 
-/// Asks a CI service for a token. Azure's has an audience of its own.
-fn ask(url: &str, right: &str, is_azure: bool, audience: &str) -> Result<String, String> {
+/// What a program of a CI service prints.
+fn printed(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|error| format!("{program} does not start: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err(format!("{program} ends with {}", output.status)),
+    }
+}
+
+/// Asks a CI service for a token, which is in this field of the answer.
+fn ask(method: Method, url: &str, right: &str, field: &str) -> Result<String, String> {
     let base = url.split('?').next().unwrap_or_default();
     let address = Address::parse("the CI service", base, false).map_err(|error| error.0)?;
     let client = Client::new(address).map_err(|error| format!("{error:#}"))?;
-    let (method, url, field) = if is_azure {
-        (Method::POST, format!("{url}?api-version=7.1"), "oidcToken")
-    } else {
-        let audience = utf8_percent_encode(audience, NON_ALPHANUMERIC);
-        (Method::GET, format!("{url}&audience={audience}"), "value")
-    };
     let headers = [(header::AUTHORIZATION.as_str(), &*format!("Bearer {right}"))];
-    let answer = client.send(method, &url, &headers, None, None);
+    let answer = client.send(method, url, &headers, None, None);
     let answer = answer.map_err(|problem| problem.to_string())?;
-    let token = answer
-        .json
-        .as_ref()
-        .and_then(|json| json.get(field))
-        .and_then(Value::as_str);
-    let token = token.filter(|_| answer.status.is_success());
-    token
+    let json = answer.json.as_ref().filter(|_| answer.status.is_success());
+    json.and_then(|json| json.get(field)?.as_str())
         .map(str::to_owned)
         .ok_or_else(|| format!("it answers {} without a token", answer.status.as_u16()))
 }

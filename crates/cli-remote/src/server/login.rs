@@ -136,15 +136,11 @@ impl Client {
                     interval = interval.max(answer.retry_after.unwrap_or_default());
                 }
                 _ => {
-                    let TokenAnswer {
-                        access_token,
-                        expires_in,
-                    } = answer.read_as()?;
-                    let lasts = started.elapsed() + Duration::from_secs(expires_in.into());
-                    let expires_at = now.plus_ms(i64::try_from(lasts.as_millis())?);
+                    let answer: TokenAnswer = answer.read_as()?;
+                    let lasts = started.elapsed() + Duration::from_secs(answer.expires_in.into());
                     return Ok(Login {
-                        token: access_token,
-                        expires_at,
+                        token: answer.access_token,
+                        expires_at: now.plus_ms(i64::try_from(lasts.as_millis())?),
                     });
                 }
             }
@@ -164,22 +160,18 @@ impl Client {
     fn post_to(&self, path: &str, token: Option<&str>) -> Result<Answer, NoAnswer> {
         let bearer = token.map(|token| format!("Bearer {token}"));
         let header = bearer
-            .iter()
+            .as_ref()
             .map(|value| (header::AUTHORIZATION.as_str(), value.as_str()));
-        let headers: Vec<_> = header.collect();
         let url = format!("{}{path}", self.address.base());
-        self.send(Method::POST, &url, &headers, None, Some(WITHIN))
+        self.send(Method::POST, &url, header.as_slice(), None, Some(WITHIN))
     }
 }
 
 impl Answer {
     fn read_as<T: for<'de> Deserialize<'de>>(&self) -> anyhow::Result<T> {
-        let read = self
-            .json
-            .as_ref()
-            .filter(|_| self.status.is_success())
-            .map(T::deserialize);
-        read.and_then(Result::ok).ok_or_else(|| self.refused())
+        let json = self.json.as_ref().filter(|_| self.status.is_success());
+        json.and_then(|json| T::deserialize(json).ok())
+            .ok_or_else(|| self.refused())
     }
 
     fn refused(&self) -> anyhow::Error {

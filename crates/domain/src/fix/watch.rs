@@ -76,25 +76,19 @@ pub struct WatchedFix {
 impl TestFixes {
     /// Watches the fixes. `by_calendar` says that the test fails at certain times only: clean runs at others do not hold.
     /// `runs_needed` are the clean runs that a rate before asks for. A decision stays when its runs are too old.
-    pub fn watched(self, by_calendar: bool, runs_needed: impl Fn(Option<f64>) -> u32) -> Vec<WatchedFix> {
+    pub fn watched(&self, by_calendar: bool, runs_needed: impl Fn(Option<f64>) -> u32) -> Vec<WatchedFix> {
         let outcome = |fix: &StoredFix| fix.check.map(|check| check.outcome);
-        let failed: Vec<String> = self
-            .fixes
-            .iter()
-            .filter(|(fix, _)| matches!(outcome(fix), Some(FixOutcome::StillFlaky | FixOutcome::Differs)))
-            .map(|(fix, _)| fix.revision.clone())
-            .collect();
-        let watched = self.fixes.into_iter().map(|(fix, decided)| {
-            let is_claimed = match outcome(&fix) {
-                None => true,
-                // A failure of the same commit outweighs its proofs.
-                Some(FixOutcome::Proved) => !failed
-                    .iter()
-                    .any(|revision| is_same_revision(revision, &fix.revision)),
-                Some(FixOutcome::StillFlaky | FixOutcome::Differs | FixOutcome::NotProvable) => false,
-            };
+        // A failure of the same commit outweighs its proofs.
+        let has_failed = |revision: &str| {
+            self.fixes.iter().any(|(fix, _)| {
+                matches!(outcome(fix), Some(FixOutcome::StillFlaky | FixOutcome::Differs))
+                    && is_same_revision(&fix.revision, revision)
+            })
+        };
+        let watched = self.fixes.iter().cloned().map(|(fix, decided)| {
+            let is_proved = outcome(&fix) == Some(FixOutcome::Proved) && !has_failed(&fix.revision);
             let needed = runs_needed(fix.rate_before);
-            let (shown, decided_by) = match is_claimed {
+            let (shown, decided_by) = match is_proved || fix.check.is_none() {
                 true => watch(&fix.revision, &self.runs, by_calendar, needed),
                 false => (ShownFix::of(FixState::Unproved, needed), None),
             };
@@ -182,10 +176,10 @@ fn around<'a>(runs: &'a [FixRun], revision: &str) -> (Vec<&'a FixRun>, Vec<&'a F
         .filter(|(run, _)| is_of(run))
         .map(|(_, place)| place)
         .min();
-    let (before, since): (Vec<_>, Vec<_>) =
-        placed().partition(|(_, place)| own.is_none_or(|own| *place < own));
-    let without_place = |runs: Vec<(&'a FixRun, _)>| runs.into_iter().map(|(run, _)| run).collect();
-    (without_place(before), without_place(since))
+    let is_before = |(_, place): &(_, _)| own.is_none_or(|own| *place < own);
+    let (before, since): (Vec<_>, Vec<_>) = placed().partition(is_before);
+    let runs = |placed: Vec<(&'a FixRun, _)>| placed.into_iter().map(|(run, _)| run).collect();
+    (runs(before), runs(since))
 }
 
 #[cfg(test)]

@@ -2,39 +2,17 @@
 
 use super::Claims;
 
-/// The claims of a CI service, by their names; empty for none: one that no other service has, the immutable id of the
-/// repository or pipeline, branch, tag, environment, and person.
-type ClaimNames = [&'static str; 6];
-
+/// The claims that only one CI service has, each with the claim that is the immutable id of the repository or pipeline: of
 /// GitHub Actions, GitLab, CircleCI, Buildkite and Azure Pipelines.
-const SERVICES: [ClaimNames; 5] = [
-    [
-        "repository_id",
-        "repository_id",
-        "ref",
-        "",
-        "environment",
-        "actor",
-    ],
-    ["project_id", "project_id", "ref", "", "environment", "user_login"],
-    [
-        "oidc.circleci.com/project-id",
-        "oidc.circleci.com/project-id",
-        "oidc.circleci.com/vcs-ref",
-        "",
-        "",
-        "",
-    ],
-    [
-        "pipeline_slug",
-        "pipeline_id",
-        "build_branch",
-        "build_tag",
-        "",
-        "",
-    ],
-    ["rpo_id", "rpo_id", "rpo_ref", "", "", ""],
+const REPOSITORIES: [(&str, &str); 5] = [
+    ("repository_id", "repository_id"),
+    ("project_id", "project_id"),
+    ("oidc.circleci.com/project-id", "oidc.circleci.com/project-id"),
+    ("pipeline_slug", "pipeline_id"),
+    ("rpo_id", "rpo_id"),
 ];
+/// The claims of these services with the branch, or with any reference in full.
+const REFERENCES: [&str; 4] = ["ref", "oidc.circleci.com/vcs-ref", "build_branch", "rpo_ref"];
 
 /// Events of GitHub, and sources of pipelines of GitLab, whose jobs may run the code of a fork with the identity of the
 /// repository.
@@ -64,12 +42,14 @@ pub struct CiJob {
 impl CiJob {
     /// The job that claims describe; none if they are not those of exactly one known service.
     pub fn of(claims: &Claims) -> Option<Self> {
-        let mut services = SERVICES.iter().filter(|[mark, ..]| claims.text(mark).is_some());
-        let [_, repository, branch, tag, environment, actor] =
-            services.next().filter(|_| services.next().is_none())?;
-        let written = claims.text(branch);
+        let mut services = REPOSITORIES
+            .iter()
+            .filter(|(mark, _)| claims.text(mark).is_some());
+        let (_, repository) = services.next().filter(|_| services.next().is_none())?;
+        let first = |names: &[&str]| names.iter().find_map(|name| claims.text(name));
+        let written = first(&REFERENCES);
         let tag = claims
-            .text(tag)
+            .text("build_tag")
             .or_else(|| written.clone().filter(|_| claims.has("ref_type", "tag")));
         let reference = match (tag, written) {
             (_, Some(full)) if full.starts_with("refs/") => Some(full),
@@ -81,9 +61,8 @@ impl CiJob {
             repository: claims.text(repository)?,
             may_be_of_fork: may_be_of_fork(claims, reference.as_deref().unwrap_or_default()),
             reference,
-            environment: claims.text(environment),
-            sender: claims
-                .text(actor)
+            environment: claims.text("environment"),
+            sender: first(&["actor", "user_login"])
                 .map_or_else(|| subject.clone(), |actor| format!("{subject} by {actor}")),
         })
     }
@@ -131,35 +110,34 @@ pub struct Trust {
 impl Trust {
     /// Whether there may be a job that both are about.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let is_within = |a: &str, b: &str| match b.strip_suffix('*') {
-            Some(beginning) => a.trim_end_matches('*').starts_with(beginning),
-            None => a == b,
-        };
-        let may_be_same = |[a, b]: [&Option<String>; 2], is_within: &dyn Fn(&str, &str) -> bool| match (a, b)
-        {
-            (Some(a), Some(b)) => is_within(a, b) || is_within(b, a),
+        let may_be_same = |[a, b]: [&Option<String>; 2], covers: fn(&str, &str) -> bool| match (a, b) {
+            (Some(a), Some(b)) => covers(a, b) || covers(b, a),
             (None, _) | (_, None) => true,
         };
-        let is_equal = |a: &str, b: &str| a == b;
         self.issuer == other.issuer
             && self.repository == other.repository
             && self.audience == other.audience
-            && may_be_same([&self.reference, &other.reference], &is_within)
-            && may_be_same([&self.environment, &other.environment], &is_equal)
+            && may_be_same([&self.reference, &other.reference], covers)
+            && may_be_same([&self.environment, &other.environment], |a, b| a == b)
     }
 
     /// Whether it is about this job.
     pub fn covers(&self, job: &CiJob) -> bool {
-        let is_reference = |wanted: &str| {
-            let reference = job.reference.as_deref().unwrap_or_default();
-            match wanted.strip_suffix('*') {
-                Some(beginning) => reference.starts_with(beginning),
-                None => reference == wanted,
-            }
-        };
+        let reference = job.reference.as_deref().unwrap_or_default();
         self.repository == job.repository
-            && self.reference.as_deref().is_none_or(is_reference)
+            && self
+                .reference
+                .as_deref()
+                .is_none_or(|wanted| covers(wanted, reference))
             && (self.environment.is_none() || self.environment == job.environment)
+    }
+}
+
+/// Whether a reference, or the beginning of some with a final `*`, is one of those that are wanted.
+fn covers(wanted: &str, reference: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => reference.trim_end_matches('*').starts_with(beginning),
+        None => reference == wanted,
     }
 }
 

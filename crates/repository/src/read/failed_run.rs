@@ -52,10 +52,8 @@ pub(crate) fn final_statuses(
             Ok((count(test)?, (final_status, TestName { name, file_path })))
         })?;
     let of_test = |test: &TestOrdinal| {
-        let names = joins.names_of(*test).into_iter();
-        let reported: Vec<TestOrdinal> = names.filter(|name| by_test.contains_key(name)).collect();
-        let name = joins.reported_as(*test, run.started_at, &reported);
-        name.and_then(|name| by_test.get(&name)).cloned().ok_or_else(|| {
+        let result = joins.result_of(*test, run.started_at, |name| by_test.get(&name));
+        result.cloned().ok_or_else(|| {
             let place = format!("test {test} in run {}", run.run_number);
             corrupt("pack with a test that has no result", &place)
         })

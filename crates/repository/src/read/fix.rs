@@ -156,16 +156,9 @@ fn results(
 
 /// The result of a test in a run, among the results of its names; none for a skip.
 fn result_of_test(run: &[Row], joins: &Joins, test: i32) -> Result<Option<FixRun>, StoreError> {
-    let test = count(test)?;
-    let names = joins.names_of(test);
-    let mut reported = Vec::new();
-    for row in run {
-        reported.push(count(row.test)?);
-    }
-    reported.retain(|name| names.contains(name));
-    let start = run.first().map(|row| row.started_at.0);
-    let name = start.and_then(|start| joins.reported_as(test, start, &reported));
-    let Some(row) = name.and_then(|name| run.iter().find(|row| row.test == int(name))) else {
+    let Some(first) = run.first() else { return Ok(None) };
+    let of_name = |name| run.iter().find(|row| row.test == int(name));
+    let Some(row) = joins.result_of(count(test)?, first.started_at.0, of_name) else {
         return Ok(None);
     };
     let status = status(row.status)?;

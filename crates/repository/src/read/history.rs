@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, count, duration, status},
+        column::{At, corrupt, count, duration, int, status},
         period::visible,
         pool::Read,
         schema::attempt,
@@ -158,7 +158,7 @@ fn occurrences(
     }
     if rest.stored_as.len() > 1 {
         let joins = joins::load(connection, project.id.0)?;
-        keep_counting(&mut rows, &joins, count(rest.test)?)?;
+        keep_counting(&mut rows, &joins, count(rest.test)?);
     }
     rows.retain(|row| rest.runs.insert(row.run_number));
     let mut retried = retried(connection, project.id.0, &rest.stored_as, oldest, newest)?;
@@ -193,21 +193,15 @@ fn truncate_to_whole_runs(rows: &mut Vec<Row>) -> bool {
 }
 
 /// Keeps of each run the result that counts as that of this test.
-fn keep_counting(rows: &mut Vec<Row>, joins: &Joins, test: TestOrdinal) -> Result<(), StoreError> {
+fn keep_counting(rows: &mut Vec<Row>, joins: &Joins, test: TestOrdinal) {
     let mut counting = HashSet::new();
     for run in rows.chunk_by(|current, next| current.run_number == next.run_number) {
-        let reported = run.iter().map(|row| count(row.test));
-        let reported: Vec<TestOrdinal> = reported.collect::<Result<_, _>>()?;
-        let start = run.first().map(|row| row.started_at.0);
-        let name = start.and_then(|start| joins.reported_as(test, start, &reported));
-        let of_name = run
-            .iter()
-            .zip(&reported)
-            .filter(|(_, reported)| Some(**reported) == name);
-        counting.extend(of_name.map(|(row, _)| (row.run_number, row.test)));
+        let Some(first) = run.first() else { continue };
+        let of_name = |name| run.iter().find(|row| row.test == int(name));
+        let row = joins.result_of(test, first.started_at.0, of_name);
+        counting.extend(row.map(|row| (row.run_number, row.test)));
     }
     rows.retain(|row| counting.contains(&(row.run_number, row.test)));
-    Ok(())
 }
 
 /// The outcomes by run and test in those runs of the period for which these tests have rows of `attempt`.

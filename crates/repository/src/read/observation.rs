@@ -437,13 +437,9 @@ pub(crate) fn stored_final_results(
     let stored = results_of(connection, project, &Vec::from_iter(named))?;
     let mut results = HashMap::new();
     for (test, run_number, start) in keys {
-        let present = count(*test)?;
-        let names = joins.names_of(present).into_iter();
-        let reported: Vec<_> = names
-            .filter(|name| stored.contains_key(&(int(*name), *run_number)))
-            .collect();
-        let name = joins.reported_as(present, start.0, &reported);
-        let result = name.and_then(|name| stored.get(&(int(name), *run_number)));
+        let result = joins.result_of(count(*test)?, start.0, |name| {
+            stored.get(&(int(name), *run_number))
+        });
         results.extend(result.map(|result| ((*test, *run_number), *result)));
     }
     Ok(results)

@@ -1,5 +1,6 @@
-use assay_domain::{cause::Action, decision::GateOutcome};
+use assay_domain::{cause::Action, decision::GateOutcome, timestamp::Timestamp};
 use assay_flakiness::plan::reruns::ProcessOf;
+use glob::Pattern;
 
 use super::*;
 use crate::gate::{
@@ -16,7 +17,7 @@ fn rules() -> Rules {
         changed: ["src/tax.ts".to_owned()].into(),
         never: vec![Pattern::new("release*").unwrap()],
         allow_broken: false,
-        expire_after: Some(Duration::from_secs(86_400)),
+        expire_after_s: Some(86_400),
         excuses: Vec::new(),
         now: RULES_NOW,
     }
