@@ -74,7 +74,7 @@ impl Report {
         }
         let why = match failed {
             0 => "and no test failed",
-            _ => "which is not the runner's status for failed tests",
+            _ => "which failed tests alone may not explain",
         };
         self.errors.push(error_saying(format!(
             "The test command ended with status {status}, {why}."
