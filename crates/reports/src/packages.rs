@@ -14,13 +14,17 @@ pub(crate) fn lead_names(pieces: &mut [Piece]) {
         let Some(package) = package(&piece.name) else {
             continue;
         };
+        let lead = |name: &str| text::joined([package.as_str(), name]);
+        let groups = piece.report.passed_groups.iter_mut();
+        for group in groups.filter(|group| group.file_path.is_none()) {
+            group.name = lead(&group.name);
+        }
         for test in piece
             .report
             .tests
             .iter_mut()
             .filter(|test| test.test.file_path.is_none())
         {
-            let lead = |name: &str| text::joined([package.as_str(), name]);
             test.test.name = lead(&test.test.name);
             if let Some(shown) = &mut test.shown_as.name {
                 *shown = lead(shown);

@@ -19,7 +19,7 @@ use diesel::prelude::*;
 use super::{
     RunContents,
     contents::PartExecution,
-    intern::{RecordingOrdinals, TestKey, known_signatures, known_tests},
+    intern::{RecordingOrdinals, TestKey, known_of, known_signatures, known_tests},
     run,
     target::Target,
 };
@@ -132,11 +132,11 @@ fn outcomes(
     ));
     let known = recording.tests.iter().zip(ordinals);
     let known = known.filter_map(|(test, ordinal)| Some((test, (*ordinal)?)));
-    contents.add(PartExecution::of_tests(
-        known,
-        &RecordingOrdinals::default(),
-        number,
-    ));
+    let mut executions = PartExecution::of_tests(known, &RecordingOrdinals::default(), number);
+    let passes = known_of(connection, project.id.0, &recording.possible_passes())?;
+    executions.extend(contents.new_passes(&passes, ordinals.iter().copied(), number));
+    let reported = executions.keys().copied().chain(passes).collect();
+    contents.add(executions);
     let roles = contents.merge(&parts)?;
     let outcomes = recording
         .tests
@@ -149,7 +149,6 @@ fn outcomes(
         });
     let outcomes = outcomes.collect();
     let role = roles.get(&number).cloned().unwrap_or_default();
-    let reported = ordinals.iter().copied().flatten().collect();
     let left_by_closed_run = target.left_failed(connection, project.id.0, recording, &reported)?;
     let left_by_closed_run = left_by_closed_run.map_or(0, |(count, _)| count);
     let is_unfinished = |part: &StoredPart| {
