@@ -224,6 +224,9 @@ pub struct Recording {
     pub report_errors: Vec<ErrorDetail>,
     /// The tests, each name and file once.
     pub tests: Vec<RecordedTest>,
+    /// What passed and is a test only where it fails by itself, such as groups of subtests. No content of its own: it
+    /// follows from the same files as the tests.
+    pub passed_groups: Vec<TestName>,
     /// The files of its checkout that concern the whole project. They are no content of the report.
     pub checkout: CheckoutFiles,
 }

@@ -2,6 +2,8 @@
 //!
 //! Tools report them only if they failed. They are then tests, named after their class. In a run that has results of the
 //! class's tests and none of its set-up, the set-up passed; so did the tear-down.
+//!
+//! A group of subtests is likewise a test only where it failed by itself. A report says which groups passed.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +43,7 @@ pub fn is_of_class(test: &TestName, class: &str, file_path: Option<&str>) -> boo
         }
 }
 
-/// The attempt of a set-up that passed without being reported.
+/// The attempt of a set-up or group that passed without being reported.
 pub const fn passed() -> Attempt {
     Attempt {
         status: AttemptStatus::Passed,
@@ -55,9 +57,9 @@ pub const fn passed() -> Attempt {
 }
 
 impl Recording {
-    /// The set-ups and tear-downs that passed if they exist: of each class, suite or file around a test that ran, if the
-    /// recording has no result of them.
-    pub fn possible_set_ups(&self) -> Vec<TestName> {
+    /// What passed if it is a test: set-ups and tear-downs of each class, suite or file around a test that ran, and groups
+    /// of subtests. Only those of which the recording has no result.
+    pub fn possible_passes(&self) -> Vec<TestName> {
         let ran = self.tests.iter().filter(|test| {
             let outcome = test.outcome();
             outcome.is_some_and(|outcome| !outcome.status.is_skip())
@@ -81,6 +83,7 @@ impl Recording {
             })
         });
         let reported: BTreeSet<&TestName> = self.tests.iter().map(|test| &test.test).collect();
+        let names = names.chain(self.passed_groups.iter().cloned());
         names.filter(|name| !reported.contains(name)).collect()
     }
 }

@@ -130,6 +130,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         state: report.state,
         report_errors: report.errors,
         tests: results::classify_tests(report.tests, times.shift_ms, flags.artifacts_url.as_ref()),
+        passed_groups: report.passed_groups,
         checkout: CheckoutFiles::default(),
     };
     content::digest(&mut recording, times.repeatable);

@@ -1,7 +1,7 @@
 //! The report formats: one row for each, with what differs among them. `detect` recognises them, and `readers` has the
 //! reader of each.
 
-use self::FailureStatus::{Also, Assertions, Counted};
+use self::FailureStatus::{Also, Counted};
 
 /// Defines the formats from one table: each with what it is, its name on the command line, what it is for people, its rank,
 /// and what else differs.
@@ -30,7 +30,7 @@ formats! {
     /// Playwright's JSON reporter.
     Playwright = row("playwright", "Playwright JSON", 0),
     /// JUnit XML in all its dialects.
-    Junit = row("junit", "JUnit XML of every dialect", 9).of_classes().without_marks().also(&[NEXTEST, CTEST]),
+    Junit = row("junit", "JUnit XML of every dialect", 9).of_classes().without_marks().also(&[NEXTEST]),
     /// CTRF (Common Test Report Format).
     Ctrf = row("ctrf", "CTRF (Common Test Report Format)", 1).without_marks(),
     /// Jest's and Vitest's JSON.
@@ -70,9 +70,9 @@ formats! {
     /// The events of Rust's libtest.
     Libtest = row("libtest", "events of Rust's libtest", 6).also(&[NEXTEST, 101]),
     /// CTest's `Test.xml`.
-    Ctest = row("ctest", "CTest's Test.xml", 7).also(&[CTEST]),
+    Ctest = row("ctest", "CTest's Test.xml", 7).also(&[8]),
     /// Catch2's XML.
-    Catch2 = row("catch2", "Catch2 XML", 7).by_assertions(),
+    Catch2 = row("catch2", "Catch2 XML", 7).also(&[42]),
     /// The events of Swift Testing.
     Swift = row("swift", "events of Swift Testing", 6).without_marks(),
 }
@@ -109,7 +109,6 @@ impl Format {
         let is_its = match self.row().statuses {
             Also(statuses) => statuses.contains(&status),
             Counted(most) => u64::from(status) == failed.min(most),
-            Assertions => (failed.min(CATCH2)..SIGNALS).contains(&u64::from(status)),
         };
         failed > 0 && (status == 1 || is_its)
     }
@@ -162,11 +161,6 @@ impl Row {
         self.statuses = Counted(most);
         self
     }
-
-    const fn by_assertions(mut self) -> Self {
-        self.statuses = Assertions;
-        self
-    }
 }
 
 /// The exit statuses with which the runners of a format report failed tests. Almost all use 1.
@@ -176,18 +170,10 @@ enum FailureStatus {
     Also(&'static [u8]),
     /// The number of failed tests, up to a largest one.
     Counted(u64),
-    /// The number of failed assertions, or that of newer versions.
-    Assertions,
 }
 
 /// The exit status of cargo-nextest, whose reports are JUnit XML or libtest's events.
 const NEXTEST: u8 = 100;
-/// That of CTest, also with JUnit XML.
-const CTEST: u8 = 8;
-/// That of newer versions of Catch2.
-const CATCH2: u64 = 42;
-/// From this status on, a shell says that a signal ended the command.
-const SIGNALS: u64 = 128;
 
 impl std::fmt::Display for Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -237,12 +223,6 @@ mod tests {
             (3, 3, Format::Mocha, true),
             (4, 3, Format::Mocha, false),
             (8, 1, Format::Ctest, true),
-            (8, 1, Format::Junit, true),
-            // Failed assertions: at least one a test.
-            (3, 2, Format::Catch2, true),
-            (42, 60, Format::Catch2, true),
-            (2, 3, Format::Catch2, false),
-            (139, 3, Format::Catch2, false),
             (250, 300, Format::Robot, true),
             // Out of memory.
             (137, 1, Format::Jest, false),

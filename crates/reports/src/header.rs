@@ -58,6 +58,15 @@ impl Report {
         self.warnings.extend(texts);
     }
 
+    /// Adds an error if the report was cut short before its first result.
+    pub(crate) fn check_begun(&mut self, file: &str) {
+        if self.state == RunState::Interrupted && self.is_without_results() {
+            let begun =
+                format!("{file}: the report begins and has no results. Its runner crashed or was ended.");
+            self.errors.push(error_saying(begun));
+        }
+    }
+
     /// Adds an error if the command that wrote reports of these formats ended with a status that nothing in the report
     /// explains: it failed without a failed test, or with a status that its runner does not use for failed tests.
     pub(crate) fn add_command_error(&mut self, status: u8, formats: &[Format]) {

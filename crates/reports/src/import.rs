@@ -416,6 +416,7 @@ fn read_pieces(
         if input.notes.add_to(&mut report, input.name) {
             clocks.place(&mut report, input.name);
         }
+        report.check_begun(input.name);
         pieces.push(Piece {
             name: file.name.clone(),
             modified: file.modified,

@@ -22,6 +22,7 @@ mod files;
 mod format;
 mod frame;
 mod go;
+mod groups;
 mod gzip;
 mod header;
 mod hooks;
@@ -40,6 +41,7 @@ mod mocha;
 mod notes;
 mod nunit;
 mod outcome;
+mod output;
 mod packages;
 mod paths;
 mod piece;
@@ -78,7 +80,7 @@ pub use limits::{
     TESTS as MOST_TESTS,
 };
 pub use memory::Memory;
-pub use packages::without_package;
+pub use packages::{within_package, without_package};
 pub use paths::{escaped_name as shown_name, shown_path};
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
 pub use retries::UNTOLD_ERROR;

@@ -5,7 +5,7 @@ use assay_domain::{recording::ShardIndex, run::RunState, test::TestName};
 use crate::{
     allure,
     collect::{self, Collector},
-    duplicates, limits, packages, paths,
+    duplicates, groups, limits, packages, paths,
     piece::Piece,
     report::{Format, ReadError, Report},
     reruns, retries, stable_names, text,
@@ -19,6 +19,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     allure::join(&mut pieces);
     let repeated = duplicates::remove_repetitions(&mut pieces);
     packages::lead_names(&mut pieces);
+    groups::add_passes(&mut pieces);
     let reruns = reruns::join(&mut pieces);
     let mut reports = pieces.into_iter().map(|piece| piece.report);
     let Some(mut whole) = reports.next() else {
@@ -54,6 +55,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         if next.state == RunState::Interrupted {
             whole.state = next.state;
         }
+        whole.passed_groups.extend(next.passed_groups);
         whole.errors.extend(next.errors);
         whole.warnings.extend(next.warnings);
         whole.hides_retries |= next.hides_retries;

@@ -4,6 +4,8 @@
 //! the folder of the package leads the name or the file of each, also in a report of one package alone: a name does not
 //! depend on the reports that arrive with it.
 
+use assay_domain::test::TestName;
+
 use crate::{paths, piece::Piece, text};
 
 /// Leads the names of tests without a file, and files that do not lie in the package, with the folder of the package, if
@@ -16,19 +18,48 @@ pub(crate) fn lead_names(pieces: &mut [Piece]) {
         let Some(package) = package(&piece.name) else {
             continue;
         };
+        let leads_files = are_relative_to(&package, piece);
+        let lead = |name: &str| text::joined([package.as_str(), name]);
+        let lead_test = |test: &mut TestName| match &mut test.file_path {
+            Some(file) if leads_files => *file = paths::join(&package, file),
+            Some(_) => {}
+            None => test.name = lead(&test.name),
+        };
+        piece.report.passed_groups.iter_mut().for_each(lead_test);
         for test in &mut piece.report.tests {
-            if let Some(file) = &mut test.test.file_path {
-                if !paths::is_absolute(file) && !file.starts_with(&format!("{package}/")) {
-                    *file = paths::join(&package, file);
-                }
-                continue;
-            }
-            let lead = |name: &str| text::joined([package.as_str(), name]);
-            test.test.name = lead(&test.test.name);
-            if let Some(shown) = &mut test.shown_as.name {
+            lead_test(&mut test.test);
+            if test.test.file_path.is_none()
+                && let Some(shown) = &mut test.shown_as.name
+            {
                 *shown = lead(shown);
             }
         }
+    }
+}
+
+/// Whether the files of a report are relative to its package: no file is absolute or outside, and none begins with the folder
+/// of packages, as those relative to the checkout do.
+fn are_relative_to(package: &str, piece: &Piece) -> bool {
+    let mut folders = package.split('/');
+    let first = folders.next();
+    let parent = folders.rev().nth(1).or(first);
+    let mut files = piece
+        .report
+        .tests
+        .iter()
+        .filter_map(|test| test.test.file_path.as_deref());
+    files.all(|file| {
+        let begins = file.split('/').next();
+        !paths::is_absolute(file) && begins != Some("..") && begins != first && begins != parent
+    })
+}
+
+/// A file relative to its package, as a runner knows it that runs there: `src/a.test.ts` of `packages/shop/src/a.test.ts`.
+pub fn within_package(file: &str) -> &str {
+    let mut parts = file.splitn(3, '/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(parent), Some(_), Some(own)) if PARENTS.contains(&parent) => own,
+        _ => file,
     }
 }
 

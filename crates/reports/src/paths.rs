@@ -95,6 +95,15 @@ pub(crate) fn is_path(name: &str) -> bool {
     has_suffix && !name.contains([' ', '\n']) && !is_address(name)
 }
 
+/// Whether the name of a result is that of its source file, as Node's test runner names a file that failed as a whole.
+pub(crate) fn is_of_file(name: &str, file: Option<&str>) -> bool {
+    let is_end_of = |file: &str| {
+        let folder = file.strip_suffix(name);
+        folder.is_some_and(|folder| folder.is_empty() || folder.ends_with(['/', '\\']))
+    };
+    source_file(name).is_some() && (is_absolute(name) || file.is_some_and(is_end_of))
+}
+
 /// Whether the path begins at a root, including Windows drives.
 pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\']) || has_drive(path)

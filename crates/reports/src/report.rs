@@ -47,6 +47,8 @@ pub struct Report {
     pub errors: Vec<ErrorDetail>,
     /// The tests, each name and file once, in the order of the report.
     pub tests: Vec<ReportedTest>,
+    /// What passed and is a test only where it fails by itself: groups of subtests, and hooks of groups.
+    pub passed_groups: Vec<TestName>,
     /// Warnings of the reader.
     pub warnings: Vec<String>,
     /// Whether its tool retries tests by itself and writes a pass on retry like any other pass (`docs/formats.md`).
@@ -72,6 +74,7 @@ impl Report {
             state: RunState::Completed,
             errors: Vec::new(),
             tests: Vec::new(),
+            passed_groups: Vec::new(),
             warnings: Vec::new(),
             hides_retries: matches!(format, Format::Cucumber | Format::Mochawesome | Format::Ctest),
             has_qualified_names: matches!(

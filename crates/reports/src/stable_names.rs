@@ -15,6 +15,11 @@ pub(crate) fn apply(report: &mut Report, file: &str) {
             is_changed = true;
         }
     }
+    for group in &mut report.passed_groups {
+        if let std::borrow::Cow::Owned(stable) = stable_name(&group.name) {
+            group.name = stable;
+        }
+    }
     if is_changed {
         memory::without_charge(|| join_equal(report, file));
     }

@@ -362,6 +362,7 @@ impl Rehearsal<'_> {
                 shown_as: ShownAs::default(),
                 attempts: executions,
             }],
+            passed_groups: Vec::new(),
             checkout: CheckoutFiles {
                 owners: Some(OwnersFile {
                     path: "CODEOWNERS".to_owned(),

@@ -28,7 +28,7 @@ pub struct NotRun {
     /// Classes and modules, of tests without a file, of which no test ran: the first 50.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
     pub classes: Vec<String>,
-    /// Skipped tests of others that usually pass: the first 50.
+    /// Skipped tests of other files and classes that usually pass: the first 50.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
     pub skipped: Vec<TestName>,
 }

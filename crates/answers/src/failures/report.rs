@@ -232,17 +232,21 @@ impl<'r> Overlay<'r> {
         })
     }
 
-    /// What usually runs and did not run. A shard may leave it to another one.
+    /// What usually runs and did not run. Another shard, or another report of the job, may have the other files and classes.
     fn not_run(&self, names: &TestNames) -> NotRun {
-        if self.recording.shard.is_some() {
-            return NotRun::default();
-        }
         let of_report = self.ordinals.iter().copied().zip(&self.recording.tests);
         let of_report: HashMap<TestOrdinal, &RecordedTest> = of_report.collect();
-        NotRun::of(&self.history, self.number, |test| match of_report.get(&test) {
+        let not_run = NotRun::of(&self.history, self.number, |test| match of_report.get(&test) {
             Some(recorded) => Some(recorded.test.clone()),
             None => names.get(test).map(TestNameRef::owned),
-        })
+        });
+        match self.recording.shard.is_some() || self.recognised.has_several_parts {
+            true => NotRun {
+                skipped: not_run.skipped,
+                ..NotRun::default()
+            },
+            false => not_run,
+        }
     }
 
     /// The tests that ran, and that no other run of the stable branch has reported.

@@ -1,6 +1,6 @@
 //! The failures of a run with their causes, from a server's answer or from a history.
 
-use std::{ffi::OsStr, path::Path};
+use std::path::Path;
 
 use assay_answers::changes::NotRun;
 use assay_cli_local::{
@@ -15,8 +15,11 @@ use assay_domain::{
     test::TestName,
     timestamp::Timestamp,
 };
+use assay_reports::without_package;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::gate::policy::names_module;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -317,7 +320,10 @@ impl JudgedRun {
             true => Vec::new(),
             false => sources(Path::new(".")),
         };
-        let has_file = |class: &&String| sources.iter().any(|file| is_file_of_class(file, class));
+        let has_file = |class: &&String| {
+            let module = without_package(class).split(" > ").next().unwrap_or(class);
+            sources.iter().any(|file| names_module(module, file))
+        };
         let groups = files.chain(not_run.classes.iter().filter(has_file));
         let groups = groups.map(|name| format!("all tests of {name}"));
         let skipped = not_run.skipped.iter().map(|test| test.name.clone());
@@ -364,17 +370,6 @@ fn is_in_checkout(file: &str) -> bool {
         }
     }
     false
-}
-
-/// Whether a file has the name of a class, by its last part: `org.shop.OrderTest` is in `OrderTest.java`.
-fn is_file_of_class(file: &str, class: &str) -> bool {
-    let class = class
-        .rsplit(" > ")
-        .find_map(|part| part.rsplit(['.', '/', ':']).next());
-    let class = class.and_then(|class| class.split('$').next());
-    Path::new(file)
-        .file_stem()
-        .is_some_and(|stem| Some(stem) == class.map(OsStr::new))
 }
 
 impl From<Failure> for JudgedFailure {

@@ -268,8 +268,12 @@ impl Rules {
     fn excuse_until(&self, failed: &mut [(JudgedFailure, Option<Refusal>)]) -> Option<f64> {
         let (mut any, mut others) = (false, Vec::new());
         for (failure, refusal) in failed {
-            let is_kept = |refusal| [Refusal::Never, Refusal::Changed, Refusal::Expired].contains(&refusal);
-            let may_be_excused = refusal.is_some_and(|refusal| !is_kept(refusal));
+            let may_be_excused = match refusal {
+                None | Some(Refusal::Never | Refusal::Changed | Refusal::Expired) => false,
+                Some(Refusal::Mine | Refusal::Unclear | Refusal::Broken | Refusal::New | Refusal::Crowd) => {
+                    true
+                }
+            };
             let mut excuses = self.excuses.iter().filter(|_| may_be_excused);
             match excuses.find(|excuse| excuse.covers(failure, self.now)) {
                 Some(excuse) => {
@@ -332,7 +336,7 @@ pub(crate) fn touches_test(changed: &BTreeSet<String>, name: &str, file: Option<
 
 /// Whether a dotted name is that of a file's module or class, or of something in it. Sources may be in a folder that the name
 /// lacks, such as `src/test/java`.
-fn names_module(name: &str, file: &str) -> bool {
+pub(super) fn names_module(name: &str, file: &str) -> bool {
     let (path, _) = file.rsplit_once('.').unwrap_or((file, ""));
     let path: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     let name: Vec<&str> = name.split('.').collect();

@@ -14,7 +14,7 @@ pub mod selection;
 mod surefire;
 
 use assay_domain::test::TestName;
-use assay_reports::without_package;
+use assay_reports::{within_package, without_package};
 use serde_json::json;
 
 pub use names::Use;
@@ -71,9 +71,14 @@ pub(crate) fn in_runner(test: &TestName, runner: Runner) -> TestName {
         | Runner::Dotnet
         | Runner::Surefire => without_package(&test.name),
     };
+    // Vitest's filter is a part of the path below the folder in which it runs.
+    let file = test.file_path.as_deref().map(|file| match runner {
+        Runner::Vitest => within_package(file),
+        _ => file,
+    });
     TestName {
         name: name.to_owned(),
-        file_path: test.file_path.clone(),
+        file_path: file.map(str::to_owned),
     }
 }
 

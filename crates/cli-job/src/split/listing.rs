@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use assay_domain::test::TestName;
-use assay_reports::without_package;
+use assay_reports::{within_package, without_package};
 
 use crate::{runners::Use, split::Timings};
 
@@ -272,7 +272,11 @@ impl Listing {
             }
             Runner::Pytest | Runner::Nextest => vec![name.to_owned()],
             Runner::Go | Runner::Surefire => class().into_iter().collect(),
-            Runner::Jest | Runner::Vitest => test.file_path.iter().cloned().collect(),
+            Runner::Jest | Runner::Vitest => {
+                let files = test.file_path.iter();
+                let files = files.flat_map(|file| [file, within_package(file)]);
+                files.map(str::to_owned).collect()
+            }
             Runner::Dotnet => {
                 let method = name.replacen(" > ", ".", 1);
                 vec![dotnet::without_parameters(&method).0.to_owned()]

@@ -176,6 +176,7 @@ impl Collector {
             state,
             report_errors,
             tests,
+            passed_groups,
             ..
         } = recording;
         let report = self.runs.len();
@@ -215,6 +216,14 @@ impl Collector {
                 );
             }
         }
+        let mut unknown_groups = Vec::new();
+        for group in passed_groups {
+            match self.tests.known(&group) {
+                Some(test) if part.attempts_of(test) == 0 => part.add(test, Attempt::unreported_pass()),
+                Some(_) => {}
+                None => unknown_groups.push(self.tests.group_number(&group)),
+            }
+        }
         let Some(run) = self.runs.get_mut(index) else {
             return name.into();
         };
@@ -230,6 +239,7 @@ impl Collector {
             sender,
             content,
             part,
+            unknown_groups,
             is_cut_short: state == RunState::Interrupted,
             has_errors: !report_errors.is_empty(),
         };
@@ -405,8 +415,16 @@ impl Collector {
     /// The engine's input.
     pub(crate) fn history(&self, runs: &[RunResults<'_>]) -> History {
         let set_ups = self.tests.set_ups();
+        let groups = self.tests.groups_as_tests();
         let observations = |run: &RunResults<'_>| {
             let mut observed = run.observations();
+            let passed = run.run.parts.iter().flat_map(RunParts::unknown_groups);
+            for group in passed.filter_map(|group| groups.get(&group)) {
+                if !observed.present.contains(*group) {
+                    observed.present.insert(*group);
+                    observed.untimed.insert(*group);
+                }
+            }
             for (set_up, of_class) in &set_ups {
                 let ran =
                     |test: TestOrdinal| observed.present.contains(test) && !observed.skipped.contains(test);

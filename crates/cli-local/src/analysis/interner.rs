@@ -61,6 +61,8 @@ impl Interner<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Tests {
     names: Interner<TestName>,
+    /// The groups of subtests that passed.
+    groups: Interner<TestName>,
     /// The files that were found for tests whose reports have none.
     found_files: HashMap<TestOrdinal, String>,
 }
@@ -83,6 +85,24 @@ impl Tests {
                     tests().filter(|(test, name)| *test != number && set_up::is_of_class(name, class, file));
                 (number, of_class.map(|(test, _)| test).collect())
             })
+            .collect()
+    }
+
+    /// The number of a test if a report had it.
+    pub(crate) fn known(&self, test: &TestName) -> Option<TestOrdinal> {
+        self.names.numbers.get(test).copied()
+    }
+
+    /// The number of a group that passed. Groups are numbered apart from tests.
+    pub(crate) fn group_number(&mut self, group: &TestName) -> u32 {
+        self.groups.number(group)
+    }
+
+    /// The groups that failed by themselves in some report and so are tests, by their numbers.
+    pub(crate) fn groups_as_tests(&self) -> HashMap<u32, TestOrdinal> {
+        let groups = (0..).zip(&self.groups.values);
+        groups
+            .filter_map(|(number, group)| Some((number, self.known(group)?)))
             .collect()
     }
 

@@ -21,6 +21,20 @@ pub(crate) struct Attempt {
     pub(crate) signature: Option<u32>,
 }
 
+impl Attempt {
+    /// The pass of a group of subtests, which the report does not have as a test.
+    pub(crate) const fn unreported_pass() -> Self {
+        Self {
+            execution: 0,
+            retry: 0,
+            status: AttemptStatus::Passed,
+            duration_ms: None,
+            started_at: None,
+            signature: None,
+        }
+    }
+}
+
 /// The results of a part of a run.
 #[derive(Debug)]
 pub(crate) struct Part {

@@ -40,6 +40,8 @@ pub(crate) struct ReceivedPart {
     /// The hash of its content. A report counts once.
     pub(crate) content: [u8; 32],
     pub(crate) part: Part,
+    /// The numbers of the groups that passed in it and were no tests of an earlier report.
+    pub(crate) unknown_groups: Vec<u32>,
     pub(crate) is_cut_short: bool,
     /// Whether it has an error that belongs to no test.
     pub(crate) has_errors: bool,
@@ -61,6 +63,7 @@ impl RunParts {
             sender: Sender::default(),
             content: [0; 32],
             part: Part::starting(started_at),
+            unknown_groups: Vec::new(),
             is_cut_short: false,
             has_errors: false,
         })
@@ -85,6 +88,12 @@ impl RunParts {
             true => &self.first.part,
             false => &self.merged().part,
         }
+    }
+
+    /// The numbers of the groups that passed in some part and were no tests then.
+    pub(crate) fn unknown_groups(&self) -> impl Iterator<Item = u32> {
+        let groups = self.received().flat_map(|received| &received.unknown_groups);
+        groups.copied()
     }
 
     /// The start of the first part.
@@ -218,6 +227,7 @@ mod tests {
             sender: Sender::default(),
             content: [u8::try_from(minute).unwrap(); 32],
             part,
+            unknown_groups: Vec::new(),
             is_cut_short: false,
             has_errors: !tests.iter().all(|(_, passed)| *passed),
         }

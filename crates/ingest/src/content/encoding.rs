@@ -37,6 +37,7 @@ pub(super) fn encode(
         state,
         report_errors,
         tests,
+        passed_groups: _,
         checkout: _,
     } = recording;
     let mut encoder = Encoder(sink);

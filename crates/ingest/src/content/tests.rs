@@ -129,6 +129,7 @@ fn full() -> Recording {
                 }]),
             },
         ],
+        passed_groups: Vec::new(),
         checkout: CheckoutFiles::default(),
     }
 }

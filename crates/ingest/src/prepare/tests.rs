@@ -56,6 +56,7 @@ fn report() -> Report {
             ]
             .into(),
         }],
+        passed_groups: Vec::new(),
         warnings: Vec::new(),
         hides_retries: false,
         has_qualified_names: false,

@@ -14,7 +14,7 @@ use assay_domain::{
 };
 
 pub(crate) use self::event::Event;
-use self::{output::Output, package::Package};
+use self::package::Package;
 pub(crate) use self::{
     output::failure_text,
     test::{is_goexit, is_timeout},
@@ -25,6 +25,7 @@ use crate::{
     failure as failures,
     input::Input,
     limits, memory,
+    output::HeadAndTail,
     report::{Format, Report},
     text,
 };
@@ -43,11 +44,11 @@ pub(crate) struct Run {
     package_index: HashMap<String, usize>,
     tests: usize,
     /// The compiler's output, by the import path that later events name.
-    builds: HashMap<String, Output>,
+    builds: HashMap<String, HeadAndTail>,
     /// The import paths whose build failed, in their order.
     failed_builds: Vec<String>,
     /// Lines that are not events and not yet part of an error.
-    text: Output,
+    text: HeadAndTail,
 }
 
 impl Events for Run {
@@ -116,7 +117,7 @@ impl Events for Run {
                 push_error(
                     report,
                     &failure.message,
-                    &build.map_or(failure.output, Output::text),
+                    &build.map_or(failure.output, HeadAndTail::text),
                 );
                 // A package that runs and fails without a failed test fails in TestMain.
                 if failure.build.is_none() {
@@ -126,9 +127,11 @@ impl Events for Run {
                     tests.add(set_up, vec![attempt]);
                 }
             }
-            let (name, executed) = package.finish(input, is_rerun);
-            for (test, executions) in executed {
-                let test = named([&*name, &*test], None);
+            let results = package.finish(input, is_rerun);
+            let named = |test: &str| named([&*results.name, test], None);
+            report.add_passed_groups(results.passed_groups.iter().map(|group| named(group)));
+            for (test, executions) in results.tests {
+                let test = named(&test);
                 for execution in executions {
                     tests.add(test.clone(), execution);
                 }
@@ -137,7 +140,7 @@ impl Events for Run {
         report.tests = tests.finish();
         // A build that failed without an event of its package.
         for path in &self.failed_builds {
-            let output = self.builds.get(path).map(Output::text).unwrap_or_default();
+            let output = self.builds.get(path).map(HeadAndTail::text).unwrap_or_default();
             push_error(report, &format!("{path}: build failed"), &output);
         }
         for error in &mut report.errors {

@@ -1,42 +1,4 @@
-//! The output of a test.
-
-use crate::limits;
-
-/// The head and the tail of an output.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Output {
-    head: String,
-    tail: String,
-    /// Whether text between head and tail was dropped.
-    is_shortened: bool,
-}
-
-impl Output {
-    pub(super) fn push(&mut self, text: &str) {
-        if self.tail.is_empty() && self.head.len() + text.len() <= limits::STACK {
-            self.head.push_str(text);
-            return;
-        }
-        self.tail.push_str(text);
-        if self.tail.len() > 2 * limits::STACK {
-            let cut = self.tail.len() - limits::STACK;
-            let cut = (cut..=self.tail.len())
-                .find(|at| self.tail.is_char_boundary(*at))
-                .unwrap_or(cut);
-            self.tail = self.tail.split_off(cut);
-            self.is_shortened = true;
-        }
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    pub(super) fn text(&self) -> String {
-        let gap = if self.is_shortened { "\n…\n" } else { "" };
-        format!("{}{gap}{}", self.head, self.tail)
-    }
-}
+//! What a test of Go printed.
 
 /// The text of a failure in an output: the panic if there is one, else the output without the lines that `go test`
 /// adds. If nothing remains, the reason in the added lines, such as `exit status 3` or `build failed`.

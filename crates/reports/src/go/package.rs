@@ -1,6 +1,6 @@
 //! The tests of a package.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus},
@@ -9,10 +9,10 @@ use assay_domain::{
 
 use super::{
     event::Event,
-    output::{Output, failure_text},
+    output::failure_text,
     test::{Execution, Test, is_goexit, is_timeout, status_of},
 };
-use crate::{input::Input, limits, outcome, retries::failed, text};
+use crate::{input::Input, limits, outcome, output::HeadAndTail, retries::failed, text};
 
 /// A package with each run of its tests, in order.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct OwnFailure {
 struct PackageRun {
     tests: Vec<Test>,
     test_index: HashMap<String, usize>,
-    output: Output,
+    output: HeadAndTail,
     /// The first line of a panic.
     panic: Option<String>,
     /// The package's own result. `None` while it runs.
@@ -137,13 +137,26 @@ impl Package {
         }
     }
 
-    /// The package's name, and its tests with their executions. Executions by `-count` are not retries. `is_rerun` is
-    /// whether a later run of a package repeats what failed in the one before.
-    pub(super) fn finish(self, input: &Input<'_>, is_rerun: bool) -> (String, Vec<(String, Executions)>) {
+    /// Its tests with their executions. Executions by `-count` are not retries. `is_rerun` is whether a later run of a
+    /// package repeats what failed in the one before.
+    pub(super) fn finish(self, input: &Input<'_>, is_rerun: bool) -> PackageResults {
         let mut tests: Vec<(String, Executions)> = Vec::new();
         let mut test_index: HashMap<String, usize> = HashMap::new();
-        for run in self.runs {
-            for (name, attempts) in run.finish(input) {
+        let runs: Vec<RunResults> = self.runs.into_iter().map(|run| run.finish(input)).collect();
+        let all = runs.iter().flat_map(|run| &run.tests);
+        let known: HashSet<String> = all
+            .filter(|_| runs.len() > 1)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let mut passed_groups: Vec<String> = Vec::new();
+        for run in runs {
+            // A group that failed by itself in one run is a test in all of them.
+            let (known_groups, groups): (Vec<Finished>, Vec<Finished>) = run
+                .passed_groups
+                .into_iter()
+                .partition(|(name, _)| known.contains(name));
+            passed_groups.extend(groups.into_iter().map(|(name, _)| name));
+            for (name, attempts) in run.tests.into_iter().chain(known_groups) {
                 let executions = attempts.into_iter().map(|attempt| vec![attempt]);
                 match test_index.get(&name).and_then(|index| tests.get_mut(*index)) {
                     Some((_, earlier)) => {
@@ -162,12 +175,33 @@ impl Package {
                 }
             }
         }
-        (self.name, tests)
+        PackageResults {
+            name: self.name,
+            tests,
+            passed_groups,
+        }
     }
 }
 
 /// The attempts of each execution of a test.
 type Executions = Vec<Vec<Attempt>>;
+/// The name of a test and its executions, each of one attempt.
+type Finished = (String, Vec<Attempt>);
+
+/// What a package shows.
+pub(super) struct PackageResults {
+    pub(super) name: String,
+    pub(super) tests: Vec<(String, Executions)>,
+    pub(super) passed_groups: Vec<String>,
+}
+
+/// What a run of a package shows. A group of tests fails with its members, so it counts as a test only if it failed by
+/// itself.
+#[derive(Default)]
+struct RunResults {
+    tests: Vec<Finished>,
+    passed_groups: Vec<Finished>,
+}
 
 impl PackageRun {
     fn own_event(&mut self, input: &Input<'_>, event: &Event<'_>, at: Option<Timestamp>) {
@@ -266,9 +300,7 @@ impl PackageRun {
         self.tests.iter().any(Test::failed)
     }
 
-    /// The tests that are not groups of others. A group fails with its members, so it counts as a test only if it
-    /// failed by itself.
-    fn finish(self, input: &Input<'_>) -> Vec<(String, Vec<Attempt>)> {
+    fn finish(self, input: &Input<'_>) -> RunResults {
         // Whether each group contains a failed test.
         let mut groups: HashMap<usize, bool> = HashMap::new();
         for test in &self.tests {
@@ -280,14 +312,17 @@ impl PackageRun {
             }
         }
         let panic = self.panic;
-        self.tests
-            .into_iter()
-            .enumerate()
-            .filter(|(index, test)| match groups.get(index) {
-                Some(has_failed_test) => test.failed() && !has_failed_test,
-                None => true,
-            })
-            .map(|(_, test)| test.finish(input, panic.as_deref()))
-            .collect()
+        let mut results = RunResults::default();
+        for (index, test) in self.tests.into_iter().enumerate() {
+            let list = match groups.get(&index) {
+                None => &mut results.tests,
+                Some(true) => continue,
+                Some(false) if test.failed() => &mut results.tests,
+                Some(false) if test.passed() => &mut results.passed_groups,
+                Some(false) => continue,
+            };
+            list.push(test.finish(input, panic.as_deref()));
+        }
+        results
     }
 }

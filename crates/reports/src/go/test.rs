@@ -5,11 +5,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-use super::{
-    event::Event,
-    output::{Output, failure_text},
-};
-use crate::{failure, input::Input, location::at_line, text, time};
+use super::{event::Event, output::failure_text};
+use crate::{failure, input::Input, location::at_line, output::HeadAndTail, text, time};
 
 /// A test.
 #[derive(Debug)]
@@ -27,7 +24,7 @@ pub(super) struct Execution {
     pub(super) started_at: Option<Timestamp>,
     pub(super) status: Option<AttemptStatus>,
     pub(super) duration_ms: Option<u64>,
-    pub(super) output: Output,
+    pub(super) output: HeadAndTail,
     /// The latest action that is neither a result nor known.
     pub(super) unknown_action: Option<String>,
 }
@@ -72,6 +69,12 @@ impl Test {
         self.executions
             .iter()
             .any(|execution| execution.status.is_some_and(AttemptStatus::is_failure))
+    }
+
+    /// Whether all executions passed.
+    pub(super) fn passed(&self) -> bool {
+        let mut statuses = self.executions.iter().map(|execution| execution.status);
+        statuses.all(|status| status == Some(AttemptStatus::Passed))
     }
 
     /// The test's name and its executions, each of one attempt; failed executions come last.

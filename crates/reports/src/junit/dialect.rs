@@ -106,7 +106,14 @@ impl Dialect {
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let dialect = suite.dialect;
         let may_be_node = dialect == Self::NodeTest || (dialect == Self::Other && suite.is_group);
-        if may_be_node && case.class() == "test" {
+        // Newer versions write the titles of the suites as the class: `cart.totals`.
+        let has_titles = || {
+            let outer = case.class().strip_suffix(&*suite.name);
+            outer.is_some_and(|outer| outer.is_empty() || outer.ends_with('.'))
+        };
+        let is_of_node =
+            case.class() == "test" || dialect == Self::NodeTest && !suite.is_group && has_titles();
+        if may_be_node && is_of_node {
             Self::NodeTest
         } else if dialect == Self::NodeTest {
             Self::Other
@@ -146,6 +153,11 @@ const ORDERS: &[(&str, Dialect)] = &[
     ),
     (
         "name time disabled errors tests failures skipped hostname",
+        Dialect::NodeTest,
+    ),
+    // Newer versions.
+    (
+        "name time disabled errors tests failures skipped timestamp hostname",
         Dialect::NodeTest,
     ),
     (

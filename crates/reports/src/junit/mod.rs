@@ -15,7 +15,7 @@ mod suite;
 
 pub(crate) use self::errors::of_output as error_of_output;
 
-use assay_domain::{attempt::Attempt, run::RunState};
+use assay_domain::{attempt::Attempt, run::RunState, test::TestName};
 
 use self::{
     case::{Case, Child, ChildKind},
@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     attempt_output::Collected,
-    collect::LocatedTest,
+    collect::{LocatedTest, named},
     failure, go,
     header::missing_failures,
     hooks,
@@ -73,6 +73,7 @@ struct NodeTotals<'a> {
     /// All `testsuite` elements, and those in which a test failed.
     elements: u64,
     failed_elements: u64,
+    passed_groups: Vec<TestName>,
 }
 
 impl NodeTotals<'_> {
@@ -162,12 +163,18 @@ impl<'a> Document<'a> for Run<'a> {
             self.close_suite(report);
         }
         report.widen(report.started_at, self.whole_ms);
+        // A group may be what failed if no result shows a failure.
+        if self.node.counted() <= self.header.shown {
+            report.add_passed_groups(std::mem::take(&mut self.node.passed_groups));
+        }
         let counted = self.header.shown.saturating_add(self.header.missing);
         let counted = counted.max(self.node.counted());
         report
             .errors
             .extend(missing_failures(input.name, counted, self.header.shown));
-        report.tests = self.tests.finish();
+        let (tests, groups_of_go) = self.tests.finish();
+        report.tests = tests;
+        report.add_passed_groups(groups_of_go);
         report.check_summary(input.name, !self.node.failure.is_empty(), self.node.failure);
         if self.pytest_interrupted {
             report.warnings.push(format!(
@@ -218,9 +225,51 @@ impl<'a> Run<'a> {
             if !suite.is_group {
                 self.node.elements += 1;
                 self.node.failed_elements += u64::from(suite.header.shown > 0);
+                if suite.has_run {
+                    self.end_group(report, &suite);
+                }
             }
             let outer = self.suites.last_mut().map(|outer| &mut outer.header);
             outer.unwrap_or(&mut self.header).add(suite);
+        }
+    }
+
+    /// Adds what passed of a suite whose tests ran, beside its tests: the test that groups them, or its hooks.
+    fn end_group(&mut self, report: &mut Report, suite: &Suite<'a>) {
+        if !memory::charge(suite.outer_bytes) {
+            return;
+        }
+        let file = &suite.file_of_run;
+        let outer = self.suites.iter().filter(|outer| !outer.is_group);
+        let titles = outer.map(|outer| &*outer.name);
+        if suite.dialect == Dialect::NodeTest && suite.header.shown == 0 {
+            let group = named(titles.chain([&*suite.name]), file.clone());
+            self.node.passed_groups.push(group);
+        } else if suite.is_of_bun && !suite.is_path {
+            // The class has the titles from the innermost one on.
+            let inner = self
+                .suites
+                .iter()
+                .rev()
+                .filter(|outer| !outer.is_group && !outer.is_path);
+            let titles: Vec<&str> = std::iter::once(&*suite.name)
+                .chain(inner.map(|outer| &*outer.name))
+                .collect();
+            let hooks = [assay_domain::set_up::NAME, assay_domain::set_up::TEAR_DOWN];
+            let hooks = hooks.map(|hook| named(titles.iter().copied().chain([hook]), file.clone()));
+            report.add_passed_groups(hooks);
+        }
+        if let Some(outer) = self.suites.last_mut() {
+            outer.has_run = true;
+            outer.file_of_run.clone_from(file);
+        }
+    }
+
+    fn note_run(&mut self, dialect: Dialect, test: &LocatedTest) {
+        let suite = self.suites.last_mut();
+        if let Some(suite) = suite.filter(|suite| dialect == Dialect::NodeTest || suite.is_of_bun) {
+            suite.has_run = true;
+            suite.file_of_run.clone_from(&test.test.file_path);
         }
     }
 
@@ -267,16 +316,18 @@ impl<'a> Run<'a> {
         }
         let failed = retries::failed(&execution);
         let failures = case.failures(dialect).max(usize::from(failed));
-        let subject = set_up::subject(dialect, suite, &mut case, failed);
+        let subject = set_up::subject(input, dialect, suite, &mut case, failed);
         let is_hook = match subject {
             Subject::Test => false,
             Subject::HookOfTest => true,
             Subject::SetUpOfClass(name) => {
                 self.count_failures(failures);
+                let test = self.names.test(input, dialect, &self.suites, &case);
+                self.note_run(dialect, &test);
                 self.set_ups.push(FailedSetUp {
                     class: case.class().to_owned(),
                     name,
-                    test: self.names.test(input, dialect, &self.suites, &case),
+                    test,
                     attempts: execution,
                     has_passed: false,
                 });
@@ -307,6 +358,10 @@ impl<'a> Run<'a> {
             // The test recovered, and the tool fails its run.
             report.errors.push(failure::error_of(&test.test.name, error));
         }
+        if execution.iter().any(|attempt| !attempt.status.is_skip()) {
+            self.note_run(dialect, &test);
+        }
+        let Some(suite) = self.suites.last() else { return };
         if is_hook {
             hooks::add_to_test(&mut self.tests.tests, test, execution);
         } else {

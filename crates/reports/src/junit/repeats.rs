@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use assay_domain::attempt::Attempt;
+use assay_domain::{
+    attempt::{Attempt, AttemptStatus},
+    test::TestName,
+};
 
 use super::{case::Case, dialect::Dialect, suite::Suite};
 use crate::{
@@ -65,13 +68,14 @@ impl Repeats {
         }
     }
 
-    pub(super) fn finish(mut self) -> Vec<ReportedTest> {
+    /// The tests, and the groups of tests that passed.
+    pub(super) fn finish(mut self) -> (Vec<ReportedTest>, Vec<TestName>) {
         for (tool, test, attempts) in std::mem::take(&mut self.retries).executions() {
             self.add_execution(tool == Tool::Gotestsum, test, attempts);
         }
         let tests = self.tests.finish();
         if self.by_go.is_empty() {
-            tests
+            (tests, Vec::new())
         } else {
             without_groups(tests, &self.by_go)
         }
@@ -100,10 +104,14 @@ const TOOLS: &[(Dialect, Tool)] = &[
     (Dialect::Xcbeautify, Tool::Xcodebuild),
 ];
 
-/// Removes tests that only group subtests. Go's tools list such a test beside its subtests, and it fails with them. It
-/// stays only if it failed and no subtest did.
-fn without_groups(tests: Vec<ReportedTest>, by_go: &HashSet<usize>) -> Vec<ReportedTest> {
+/// Separates tests that only group subtests. Go's tools list such a test beside its subtests, and it fails with them. It
+/// is a test only if it failed and no subtest did. Returns the tests, and the groups that passed.
+fn without_groups(tests: Vec<ReportedTest>, by_go: &HashSet<usize>) -> (Vec<ReportedTest>, Vec<TestName>) {
     let failed = |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
+    let passes = |test: &ReportedTest| {
+        let outcome = test.outcome();
+        outcome.is_some_and(|outcome| outcome.status == AttemptStatus::Passed)
+    };
     let is_go = |index: usize| by_go.contains(&index);
     // Whether each group contains a failed test.
     let mut groups: HashMap<&str, bool> = HashMap::new();
@@ -117,17 +125,20 @@ fn without_groups(tests: Vec<ReportedTest>, by_go: &HashSet<usize>) -> Vec<Repor
             *groups.entry(group).or_default() |= failed(test);
         }
     }
-    let is_test: Vec<bool> = tests
+    let kinds: Vec<Option<bool>> = tests
         .iter()
         .enumerate()
-        .map(|(index, test)| match groups.get(&*test.test.name) {
-            Some(has_failed_test) if is_go(index) => failed(test) && !has_failed_test,
-            Some(_) | None => true,
-        })
+        .map(|(index, test)| groups.get(&*test.test.name).copied().filter(|_| is_go(index)))
         .collect();
-    tests
-        .into_iter()
-        .zip(is_test)
-        .filter_map(|(test, is_test)| is_test.then_some(test))
-        .collect()
+    let (mut left, mut passed) = (Vec::with_capacity(tests.len()), Vec::new());
+    for (test, has_failed_test) in tests.into_iter().zip(kinds) {
+        match has_failed_test {
+            None => left.push(test),
+            Some(true) => {}
+            Some(false) if failed(&test) => left.push(test),
+            Some(false) if passes(&test) => passed.push(test.test),
+            Some(false) => {}
+        }
+    }
+    (left, passed)
 }

@@ -7,7 +7,8 @@ use assay_domain::set_up;
 use super::{case::Case, dialect::Dialect, suite::Suite};
 use crate::{
     hooks::{self, Owner},
-    text,
+    input::Input,
+    paths, text,
 };
 
 /// What a case stands for.
@@ -17,15 +18,21 @@ pub(super) enum Subject {
     Test,
     /// The hook of the test whose name the case has got in place of its own.
     HookOfTest,
-    /// The set-up of a class, with its name in errors. Its failure is an error of the run and a result of its own. The
-    /// case has got the names of the class and of its set-up.
+    /// The set-up or tear-down of a class, with its name in errors. Its failure is an error of the run and a result of its
+    /// own. The case has got the names of both.
     SetUpOfClass(String),
     /// Something else than a test, with its name. Its failure is an error of the run.
     Other(String),
 }
 
 /// What a case stands for. `failed` is whether it failed.
-pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, failed: bool) -> Subject {
+pub(super) fn subject(
+    input: &Input<'_>,
+    dialect: Dialect,
+    suite: &Suite<'_>,
+    case: &mut Case<'_>,
+    failed: bool,
+) -> Subject {
     // These suites hold nothing else, failed or not.
     let is_set_up_suite = (dialect == Dialect::Nextest && suite.name.starts_with("@setup-script:"))
         || (dialect == Dialect::Vitest && suite.name == "vitest unhandled errors");
@@ -37,6 +44,22 @@ pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, 
     }
     if let Some(subject) = hook(dialect, suite, case) {
         return subject;
+    }
+    if dialect == Dialect::NodeTest && suite.is_group && paths::is_of_file(&case.name, case.file) {
+        return Subject::Other(input.stored_path(&case.name));
+    }
+    // Bun's hooks have this name. Its tests have a line.
+    if suite.is_of_bun && case.name == "(unnamed)" && !case.has_line {
+        // The set-up comes before all results, the tear-down behind them.
+        let kind = match suite.has_run {
+            false => set_up::NAME,
+            true => set_up::TEAR_DOWN,
+        };
+        case.name = Cow::Borrowed(kind);
+        let place = [case.class(), &*suite.name]
+            .into_iter()
+            .find(|name| !name.is_empty());
+        return Subject::SetUpOfClass(text::joined(place.into_iter().chain([kind])));
     }
     let (class, name) = (case.class(), &*case.name);
     // JUnit 4 and older versions of Surefire name the set-up as the class.

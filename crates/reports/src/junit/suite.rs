@@ -43,6 +43,12 @@ pub(super) struct Suite<'a> {
     pub(super) counts_flakes: bool,
     /// Whether TestNG wrote it, or ran its tests for Surefire.
     pub(super) is_of_testng: bool,
+    /// Whether Bun wrote it.
+    pub(super) is_of_bun: bool,
+    /// Whether a case in it, or in a suite inside, ran. Only of Node and Bun.
+    pub(super) has_run: bool,
+    /// The file of such a case.
+    pub(super) file_of_run: Option<String>,
     pub(super) header: Header,
 }
 
@@ -101,6 +107,7 @@ impl<'a> Suite<'a> {
             file: parent.and_then(|parent| parent.file),
             is_group: tag.name == "testsuites",
             is_of_testng: parent.is_some_and(|parent| parent.is_of_testng),
+            is_of_bun: parent.is_some_and(|parent| parent.is_of_bun),
             ..Self::default()
         };
         let count = |value: &str| value.trim_ascii().parse().unwrap_or(0);
@@ -135,6 +142,7 @@ impl<'a> Suite<'a> {
             !suite.is_group && !dialect::is_constant(&tag, &suite.name) && is_label(suite.name.trim());
         suite.is_path = paths::is_path(&suite.name);
         suite.dialect = Dialect::of_suite(&tag, &suite.name, parent.map(|parent| parent.dialect));
+        suite.is_of_bun |= suite.is_group && suite.name == "bun test";
         // Surefire names the suite of a run by TestNG so.
         suite.is_of_testng |= suite.dialect == Dialect::Surefire && suite.name == "TestSuite";
         suite.is_utc = parent.is_some_and(|parent| parent.is_utc) || suite.dialect.writes_utc(&tag);

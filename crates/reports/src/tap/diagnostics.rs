@@ -2,35 +2,39 @@
 
 use assay_domain::attempt::{ErrorDetail, Location};
 
-use crate::{input::Input, limits, paths};
+use crate::{input::Input, output::HeadAndTail, paths};
 
-/// The lines after a result, within their limit.
+/// The lines about a result.
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics {
-    text: String,
-    /// The byte where a YAML block begins.
-    yaml: Option<usize>,
+    /// What the test printed, or its error as comments.
+    plain: HeadAndTail,
+    /// The first YAML block and what follows.
+    yaml: Option<String>,
 }
 
 impl Diagnostics {
     pub(super) fn push(&mut self, line: &str) {
-        if self.text.len() < 2 * limits::STACK {
-            self.text.push_str(line);
-            self.text.push('\n');
+        match &mut self.yaml {
+            Some(yaml) => {
+                yaml.push_str(line);
+                yaml.push('\n');
+            }
+            None => {
+                self.plain.push(line);
+                self.plain.push("\n");
+            }
         }
     }
 
-    pub(super) const fn begin_yaml(&mut self) {
-        if self.yaml.is_none() {
-            self.yaml = Some(self.text.len());
-        }
+    pub(super) fn begin_yaml(&mut self) {
+        self.yaml.get_or_insert_default();
     }
 
     pub(super) fn read(&self) -> Diagnosis<'_> {
-        let (plain, yaml) = self.text.split_at(self.yaml.unwrap_or(self.text.len()));
         Diagnosis {
-            plain,
-            fields: fields(yaml),
+            plain: self.plain.text(),
+            fields: fields(self.yaml.as_deref().unwrap_or_default()),
         }
     }
 }
@@ -38,7 +42,7 @@ impl Diagnostics {
 /// Diagnostics in parts.
 #[derive(Debug)]
 pub(super) struct Diagnosis<'a> {
-    plain: &'a str,
+    plain: String,
     fields: Vec<(&'a str, String)>,
 }
 
@@ -68,7 +72,7 @@ impl Diagnosis<'_> {
         let plain = Some(self.plain.trim_end()).filter(|plain| !plain.trim().is_empty());
         let error = match (message, plain) {
             // Node writes the output of a file that failed to load as comments.
-            (Some("test failed"), Some(plain)) => input.error_of_stack(&dedented(plain), None),
+            (Some("test failed"), Some(plain)) => input.error_of_stack(&dedented(uncaught(plain)), None),
             (Some(message), _) => {
                 let frames = stack.map(|stack| with_frames(message, stack));
                 input.error(Some(message), frames.as_deref(), None)
@@ -83,11 +87,20 @@ impl Diagnosis<'_> {
         located.into_iter().collect()
     }
 
-    /// `/src/a.test.mjs:7:5`, the location of the test.
-    fn location(&self, input: &Input<'_>) -> Option<Location> {
-        let location = self.field(&["location"])?;
-        let (rest, column) = location.rsplit_once(':')?;
+    /// The file of the test, as written.
+    pub(super) fn file(&self) -> Option<&str> {
+        self.place().map(|(file, ..)| file)
+    }
+
+    /// The parts of `/src/a.test.mjs:7:5`, the location of the test.
+    fn place(&self) -> Option<(&str, &str, &str)> {
+        let (rest, column) = self.field(&["location"])?.rsplit_once(':')?;
         let (file, line) = rest.rsplit_once(':')?;
+        Some((file, line, column))
+    }
+
+    fn location(&self, input: &Input<'_>) -> Option<Location> {
+        let (file, line, column) = self.place()?;
         let file = input.stored_path(file);
         if input.root.is_some() && paths::is_absolute(&file) {
             return None;
@@ -98,6 +111,28 @@ impl Diagnosis<'_> {
             column: column.parse().ok(),
         })
     }
+}
+
+/// The uncaught error at the end of an output. Node writes it below its place (`/src/a.test.mjs:7`), the line of the
+/// source and a mark.
+fn uncaught(output: &str) -> &str {
+    let is_place = |line: &str| {
+        let place = line.rsplit_once(':');
+        place.is_some_and(|(file, line)| line.parse::<u32>().is_ok() && paths::source_file(file).is_some())
+    };
+    let is_mark = |line: &str| line.contains('^') && line.trim().bytes().all(|byte| byte == b'^');
+    let (mut from, mut error) = (output.len(), output.len());
+    for line in output.split_inclusive('\n').rev() {
+        if is_mark(line) {
+            error = from;
+        }
+        from -= line.len();
+        if is_place(line.trim_end()) {
+            let error = output.get(error..).filter(|error| !error.trim().is_empty());
+            return error.or_else(|| output.get(from..)).unwrap_or(output);
+        }
+    }
+    output
 }
 
 /// Node omits the `at ` of frames.

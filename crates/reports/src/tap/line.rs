@@ -37,6 +37,8 @@ pub(super) enum Outcome {
     Failed,
     /// Skipped or to do.
     Skipped,
+    /// The same, written as `not ok`.
+    FailedTodo,
 }
 
 impl Outcome {
@@ -44,7 +46,7 @@ impl Outcome {
         match self {
             Self::Passed => AttemptStatus::Passed,
             Self::Failed => AttemptStatus::Failed,
-            Self::Skipped => AttemptStatus::Skipped,
+            Self::Skipped | Self::FailedTodo => AttemptStatus::Skipped,
         }
     }
 }
@@ -145,7 +147,10 @@ fn result(outcome: Outcome, rest: &str) -> Line<'_> {
             .split_once(char::is_whitespace)
             .unwrap_or((directive, ""));
         if is_skip(word) {
-            result.outcome = Outcome::Skipped;
+            result.outcome = match result.outcome {
+                Outcome::Failed | Outcome::FailedTodo => Outcome::FailedTodo,
+                Outcome::Passed | Outcome::Skipped => Outcome::Skipped,
+            };
             result.reason = reason.trim();
         } else if let Some(ms) = milliseconds(word) {
             result.duration_ms = Some(ms);
@@ -212,7 +217,7 @@ mod tests {
 
     #[test]
     fn lines_are_parsed_as_the_protocol_defines() {
-        use Outcome::{Failed, Passed, Skipped};
+        use Outcome::{Failed, FailedTodo, Passed, Skipped};
         let result = |outcome, title, duration_ms, reason| {
             Line::Result(TapResult {
                 outcome,
@@ -240,7 +245,7 @@ mod tests {
             ),
             (
                 "not ok 5 - a # TODO SHOP-99",
-                result(Skipped, "a", None, "SHOP-99"),
+                result(FailedTodo, "a", None, "SHOP-99"),
             ),
             ("ok 6 - a # time=4.5ms", result(Passed, "a", Some(4.5), "")),
             (

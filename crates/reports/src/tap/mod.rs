@@ -8,7 +8,7 @@ pub(crate) use self::line::{is_failure_of_run, total};
 use std::borrow::Cow;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus},
     run::RunState,
 };
 
@@ -33,7 +33,7 @@ const FORMAT: &str = "TAP";
 /// What a result takes until the end of the file, beside its texts.
 const RESULT: usize = 384;
 
-/// Reads a file. Fails if it has no result, no plan and no bail-out.
+/// Reads a file. Fails if it has no result, no plan, no bail-out and no version.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reader = TapReader::default();
     let mut yaml: Option<usize> = None;
@@ -66,7 +66,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
         memory::check(input.name)?;
         input.check_tests(reader.results, || number + 1)?;
     }
-    if reader.results == 0 && reader.planned.is_none() && reader.bail_out_reason.is_none() {
+    let is_empty = reader.results == 0 && reader.planned.is_none() && reader.bail_out_reason.is_none();
+    if is_empty && !reader.has_version {
         return Err(input.broken(1, FORMAT, "expected `ok` or `not ok` on a line, found none"));
     }
     Ok(reader.finish(input))
@@ -124,11 +125,16 @@ struct TapReader {
     outer_results: u64,
     /// Failed results, tests of subtests included.
     failures: u64,
+    /// Results that are `not ok` and to do.
+    failed_todos: u64,
     /// The number of failures in the comments at the end.
     counted_failures: u64,
+    /// The same of results to do, if the tool counts them apart.
+    counted_todos: u64,
     /// What prove or Test::More says about a script that failed.
     failure: String,
     bail_out_reason: Option<String>,
+    has_version: bool,
     /// The latest outer line is a plan behind results: what follows is about the run.
     has_ended: bool,
     /// Comments that do not belong to the latest result. Node writes the output of a file that fails to load there.
@@ -164,10 +170,10 @@ impl TapReader {
             Line::Subtest => self.latest_depth = None,
             Line::Comment(comment) if is_summary(comment) => {
                 self.latest_depth = None;
-                if depth == 0
-                    && let Some(("fail" | "cancelled", tests)) = total(comment)
-                {
-                    self.counted_failures += tests;
+                match total(comment).filter(|_| depth == 0) {
+                    Some(("fail" | "cancelled", tests)) => self.counted_failures += tests,
+                    Some(("todo", tests)) => self.counted_todos += tests,
+                    _ => {}
                 }
             }
             Line::Comment(comment) if depth == 0 && self.has_ended && is_failure_of_run(comment) => {
@@ -178,7 +184,8 @@ impl TapReader {
                 None => self.comments.push(comment),
             },
             Line::Other if self.latest_depth.is_some() => self.push_note(line.trim_end()),
-            Line::Version | Line::Script(_) | Line::Other | Line::Result(..) => {}
+            Line::Version => self.has_version = true,
+            Line::Script(_) | Line::Other | Line::Result(..) => {}
         }
     }
 
@@ -220,6 +227,7 @@ impl TapReader {
         self.results += 1;
         self.has_ended &= depth > 0;
         self.failures += u64::from(result.outcome == Outcome::Failed);
+        self.failed_todos += u64::from(result.outcome == Outcome::FailedTodo);
         self.outer_results += u64::from(depth == 0);
         self.latest_depth = Some(depth);
     }
@@ -252,16 +260,12 @@ impl TapReader {
         let outer = std::mem::take(&mut self.levels).into_iter().next();
         for point in outer.into_iter().flatten() {
             let file = point.script.as_deref().map(|script| input.stored_path(script));
-            point.collect(
-                input,
-                file.as_deref(),
-                &mut Vec::new(),
-                &mut tests,
-                &mut report.errors,
-            );
+            point.collect(input, file.as_deref(), &mut Vec::new(), &mut tests, &mut report);
         }
         report.tests = tests.finish();
-        let missing = missing_failures(input.name, self.counted_failures, self.failures);
+        // AVA counts them as failures.
+        let todos = self.failed_todos.saturating_sub(self.counted_todos);
+        let missing = missing_failures(input.name, self.counted_failures, self.failures + todos);
         report.errors.extend(missing);
         report.check_summary(input.name, !self.failure.is_empty(), &self.failure);
         if let Some(reason) = &self.bail_out_reason {
@@ -292,14 +296,14 @@ impl TapReader {
 }
 
 impl TestPoint {
-    /// Adds its tests. A result with subtests counts only if it failed and none of them did.
+    /// Adds its tests. A result with subtests is a test only if it failed and none of them did. Returns whether one failed.
     fn collect(
         self,
         input: &Input<'_>,
         file: Option<&str>,
         titles: &mut Vec<String>,
         tests: &mut Collector,
-        run_errors: &mut Vec<ErrorDetail>,
+        report: &mut Report,
     ) -> bool {
         let Self {
             title,
@@ -317,17 +321,19 @@ impl TestPoint {
         let mut any_failed = false;
         titles.push(title);
         for subtest in subtests {
-            any_failed |= subtest.collect(input, file, titles, tests, run_errors);
+            any_failed |= subtest.collect(input, file, titles, tests, report);
         }
         if !has_subtests || (failed && !any_failed) {
-            let path = titles.last().filter(|title| paths::is_absolute(title));
             let diagnosis = notes.read();
-            if let (Some(path), true, [_]) = (path, failed, titles.as_slice()) {
+            if let ([title], true) = (titles.as_slice(), failed)
+                && paths::is_of_file(title, diagnosis.file())
+            {
                 // Node reports a file that does not load as a test.
-                if run_errors.len() < limits::REPORT_ERRORS {
-                    let file = input.stored_path(path);
+                if report.errors.len() < limits::REPORT_ERRORS {
+                    let file = input.stored_path(title);
                     let errors = diagnosis.errors(input).into_iter();
-                    run_errors.extend(errors.map(|error| failure::error_of(&file, error)));
+                    let errors = errors.map(|error| failure::error_of(&file, error));
+                    report.errors.extend(errors);
                 }
             } else if memory::charge(titles.iter().map(String::len).sum()) {
                 let name = named(titles.iter().map(String::as_str), file.map(str::to_owned));
@@ -345,10 +351,14 @@ impl TestPoint {
                 let duration = duration.and_then(crate::time::duration_ms);
                 let attempt = failure::attempt(status, errors, duration, None).skipped_because(skip_reason);
                 let attempt = Attempt { browser, ..attempt };
-                if !(failed && hooks::add(tests, run_errors, &name, std::slice::from_ref(&attempt))) {
+                if !(failed && hooks::add(tests, &mut report.errors, &name, std::slice::from_ref(&attempt))) {
                     tests.add(name, vec![attempt]);
                 }
             }
+        }
+        if has_subtests && !any_failed && status == AttemptStatus::Passed {
+            let name = named(titles.iter().map(String::as_str), file.map(str::to_owned));
+            report.add_passed_groups([name]);
         }
         titles.pop();
         failed || any_failed

@@ -112,8 +112,8 @@ impl<'a> PartExecution<'a> {
         by_test
     }
 
-    /// The set-up of a class, which passed without being reported.
-    pub(super) fn of_passed_set_up(part: i16) -> Self {
+    /// The set-up of a class or a group of subtests, which passed without being reported.
+    fn of_unreported_pass(part: i16) -> Self {
         Self {
             part,
             first_place: 0,
@@ -367,9 +367,26 @@ impl<'a> RunContents<'a> {
     }
 
     /// Whether an execution of a test passed.
-    pub(super) fn has_passed(&self, test: i32) -> bool {
+    fn has_passed(&self, test: i32) -> bool {
         let mut parts = self.executions(test).iter().flat_map(Execution::parts);
         parts.any(|execution| execution.status() == AttemptStatus::Passed)
+    }
+
+    /// The passes of set-ups and groups in a part that reports these tests. Where the part only ran failed tests again, a
+    /// set-up that passed before is none of them.
+    pub(super) fn new_passes(
+        &self,
+        passes: &[i32],
+        mut reported: impl Iterator<Item = Option<i32>>,
+        part: i16,
+    ) -> BTreeMap<i32, Vec<PartExecution<'a>>> {
+        let failed_before = |test: i32| self.tests.contains_key(&test) && !self.has_passed(test);
+        let is_rerun = reported.all(|test| test.is_some_and(failed_before));
+        let new = passes
+            .iter()
+            .filter(|test| !(is_rerun && self.has_passed(**test)));
+        new.map(|test| (*test, vec![PartExecution::of_unreported_pass(part)]))
+            .collect()
     }
 
     /// Adds the executions of a part. Call [`Self::merge`] afterwards.

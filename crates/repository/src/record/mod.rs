@@ -363,7 +363,8 @@ impl Import<'_> {
         lines: (&str, &[BranchPattern]),
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
-        let reported = interned.tests.iter().copied().collect();
+        let passes = intern::known_of(connection, self.project, &self.recording.possible_passes())?;
+        let reported = interned.tests.iter().chain(&passes).copied().collect();
         let left_failed = target.left_failed(connection, self.project, self.recording, &reported)?;
         let Target {
             key,
@@ -373,7 +374,7 @@ impl Import<'_> {
         } = target;
         let former = former.as_ref();
         let left_failed = left_failed.map(|(_, error)| error);
-        let added = self.add(connection, (former, left_failed), parts, interned)?;
+        let added = self.add(connection, (former, left_failed), parts, interned, &passes)?;
         let named = match former {
             Some(former) => (former.id, former.number),
             None => (self.new_id, numbers.next_run()),
@@ -417,6 +418,7 @@ impl Import<'_> {
         (former, left_failed): (Option<&KnownRun>, Option<ErrorDetail>),
         mut parts: Vec<StoredPart>,
         interned: &RecordingOrdinals,
+        passes: &[i32],
     ) -> Work<AddedPart<'_>> {
         let recording = self.recording;
         let mut contents = match former {
@@ -446,12 +448,7 @@ impl Import<'_> {
         parts.push(run::new_part(recording, number, (id, shard_id), self.new_id));
         let tests = recording.tests.iter().zip(interned.tests.iter().copied());
         let mut executions = PartExecution::of_tests(tests, interned, number);
-        // Where a set-up passed already, a rerun of some tests of its class says nothing new.
-        for set_up in intern::known_of(connection, self.project, &recording.possible_set_ups())? {
-            if !contents.has_passed(set_up) {
-                executions.insert(set_up, vec![PartExecution::of_passed_set_up(number)]);
-            }
-        }
+        executions.extend(contents.new_passes(passes, interned.tests.iter().copied().map(Some), number));
         changed.extend(executions.keys());
         contents.add(executions);
         let mut roles = contents.merge(&parts)?;

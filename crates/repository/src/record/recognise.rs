@@ -15,11 +15,12 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::prelude::*;
+use uuid::Uuid;
 
 use super::{
     RunContents,
     contents::PartExecution,
-    intern::{RecordingOrdinals, TestKey, known_signatures, known_tests},
+    intern::{RecordingOrdinals, TestKey, known_of, known_signatures, known_tests},
     run,
     target::Target,
 };
@@ -27,7 +28,7 @@ use crate::{
     db::{
         column::{branch_patterns, count, file_hash, short_hash, storable},
         pool::Read,
-        schema::project,
+        schema::{part, project, run as stored_run},
     },
     read::{part::StoredPart, signature},
 };
@@ -85,13 +86,38 @@ pub(crate) fn recognise(
     Ok(RecognisedReport {
         run: target.run.map(|run| (run.number, run.started_at.0)),
         release_branch,
-        context,
         next_run: newest.saturating_add(1),
         tests,
         outcomes,
         left_over,
         signatures,
+        has_several_parts: have_several_parts(connection, of.id.0, &stable_branch, context.suite.as_deref())?,
+        context,
     })
+}
+
+/// Whether each of the last ten runs of a suite on the stable branch has several reports.
+fn have_several_parts(
+    connection: &mut PgConnection,
+    project: Uuid,
+    stable_branch: &str,
+    suite: Option<&str>,
+) -> Read<bool> {
+    let of_suite = stored_run::table
+        .filter(stored_run::project_id.eq(project))
+        .filter(stored_run::branch.eq(stable_branch))
+        .filter(stored_run::suite.is_not_distinct_from(suite))
+        .order((stored_run::started_at.desc(), stored_run::number.desc()))
+        .select(stored_run::number)
+        .limit(10)
+        .load::<i32>(connection)?;
+    let parts: Vec<i32> = part::table
+        .filter(part::project_id.eq(project))
+        .filter(part::run_number.eq_any(&of_suite))
+        .select(part::run_number)
+        .load(connection)?;
+    let has_one = |run: &i32| parts.iter().filter(|number| *number == run).count() < 2;
+    Ok(!of_suite.is_empty() && !of_suite.iter().any(has_one))
 }
 
 /// The outcome of each test once the report is a part of its run, and what earlier attempts left over.
@@ -128,11 +154,11 @@ fn outcomes(
     ));
     let known = recording.tests.iter().zip(ordinals);
     let known = known.filter_map(|(test, ordinal)| Some((test, (*ordinal)?)));
-    contents.add(PartExecution::of_tests(
-        known,
-        &RecordingOrdinals::default(),
-        number,
-    ));
+    let mut executions = PartExecution::of_tests(known, &RecordingOrdinals::default(), number);
+    let passes = known_of(connection, project.id.0, &recording.possible_passes())?;
+    executions.extend(contents.new_passes(&passes, ordinals.iter().copied(), number));
+    let reported = executions.keys().copied().chain(passes).collect();
+    contents.add(executions);
     let roles = contents.merge(&parts)?;
     let outcomes = recording
         .tests
@@ -145,7 +171,6 @@ fn outcomes(
         });
     let outcomes = outcomes.collect();
     let role = roles.get(&number).cloned().unwrap_or_default();
-    let reported = ordinals.iter().copied().flatten().collect();
     let left_by_closed_run = target.left_failed(connection, project.id.0, recording, &reported)?;
     let left_by_closed_run = left_by_closed_run.map_or(0, |(count, _)| count);
     let is_unfinished = |part: &StoredPart| {

@@ -221,6 +221,7 @@ pub(crate) fn report(run_key: &str) -> Recording {
         state: RunState::Completed,
         report_errors: Vec::new(),
         tests: Vec::new(),
+        passed_groups: Vec::new(),
         checkout: CheckoutFiles::default(),
     }
 }

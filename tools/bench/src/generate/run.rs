@@ -56,6 +56,7 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
                 state: RunState::Completed,
                 report_errors: Vec::new(),
                 tests,
+                passed_groups: Vec::new(),
                 checkout: CheckoutFiles::default(),
             }
         })
