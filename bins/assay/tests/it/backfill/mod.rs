@@ -475,10 +475,12 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     assert_eq!(
         stored.as_deref(),
         Some(
-            "65 ada:carts 65 - - test passed 1; 66 trunk - - - test passed 1,2; 67 trunk - - - unit (18) passed 1; \
-             67 trunk - - - unit (20) failed 1; 68 carts - 7 0ba5eba5e test passed 1"
+            "65 ada:carts 65 7 - test passed 1; 66 trunk - - - test passed 1,2; 67 trunk - - - unit (18) passed 1; \
+             67 trunk - - - unit (20) failed 1; 68 carts - - 0ba5eba5e test passed 1"
         )
     );
+    // Only the run of a pull request whose list has none asks for it.
+    assert_eq!(github.count("/commits/"), 1);
 }
 
 /// A matrix needs `--suite`, which no CI service knows.
