@@ -180,7 +180,8 @@ impl Sender {
         self.is_same_job(other) && self.attempt == other.attempt
     }
 
-    fn is_same_job(&self, other: &Self) -> bool {
+    /// Whether both are of the same instance of a job.
+    pub fn is_same_job(&self, other: &Self) -> bool {
         self.job == other.job && self.id == other.id && self.runner == other.runner
     }
 }
@@ -229,6 +230,19 @@ pub struct Recording {
     pub passed_groups: Vec<TestName>,
     /// The files of its checkout that concern the whole project. They are no content of the report.
     pub checkout: CheckoutFiles,
+}
+
+/// A stored report of a CI run, as far as it identifies the same one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentReport {
+    /// Its run's context.
+    pub context: RunContext,
+    /// Its shard.
+    pub shard: Option<ShardIndex>,
+    /// The job that sent it.
+    pub sender: Sender,
+    /// The hash of its content.
+    pub content: Vec<u8>,
 }
 
 /// The files of a checkout that concern the whole project. They are stored only from trusted runs of the stable branch.

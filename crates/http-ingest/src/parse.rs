@@ -120,6 +120,10 @@ pub(crate) fn parse(
         assay_ingest::drop_file_addresses(&mut prepared.recording);
     }
     prepared.recording.is_backfilled = fields.judgement.is_some();
+    if prepared.recording.is_backfilled {
+        let sent = app.recorder.sent_reports(grant.project, &prepared.recording)?;
+        prepared.recognise(&sent);
+    }
     prepared.recording.checkout = CheckoutFiles {
         owners: fields.owners.take(),
         renames: fields.renames.take(),

@@ -3,7 +3,7 @@
 use crate::ci::CiContext;
 use assay_domain::{
     part::JobAttempt,
-    recording::{CheckoutFiles, ImportReceipt, Recording, Sender},
+    recording::{CheckoutFiles, ImportReceipt, Recording, Sender, SentReport},
     run::Counts,
     timestamp::Timestamp,
 };
@@ -51,6 +51,38 @@ impl PreparedReport {
     /// The outcome of the report's own tests. The run may have more shards.
     pub fn counts(&self) -> Counts {
         results::counts(&self.recording.tests)
+    }
+
+    /// Makes it the report that its job itself sent, if it is among the reports of its CI run. The user may have named a
+    /// suite and a shard, which the CI service does not know, and the start may be one that is no content.
+    pub fn recognise(&mut self, sent: &[SentReport]) {
+        let recording = &mut self.recording;
+        let own = recording.sender.clone();
+        let has_machine = |sender: &Sender| sender.id.is_some() || sender.runner.is_some();
+        let may_be_of = |sent: &Sender| match has_machine(&own) {
+            true => sent.is_same_job(&own) && sent.attempt.of_job == own.attempt.of_job,
+            false => has_machine(sent),
+        };
+        let (key, context) = (recording.run_key.clone(), recording.context.clone());
+        let (shard, content) = (recording.shard, recording.content);
+        let build = key.split('\t').next().unwrap_or_default();
+        for sent in sent.iter().filter(|sent| may_be_of(&sent.sender)) {
+            if !sent.context.may_have_revision_of(&context) {
+                continue;
+            }
+            recording.run_key = run_key::of_suite(build, sent.context.suite.as_deref());
+            recording.context = sent.context.clone();
+            recording.shard = sent.shard;
+            for is_start_content in [true, false] {
+                content::digest(recording, is_start_content);
+                if sent.content == recording.content {
+                    recording.sender = sent.sender.clone();
+                    return;
+                }
+            }
+        }
+        (recording.run_key, recording.context) = (key, context);
+        (recording.shard, recording.content) = (shard, content);
     }
 
     /// Warnings about the report for the user.

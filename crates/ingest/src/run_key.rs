@@ -32,12 +32,7 @@ pub(crate) fn resolve(
             ],
         )
         .unwrap_or_default();
-    // No part contains a tab, so different pairs give different keys.
-    let plain = |text: &str| text.replace(['\t', '\n'], " ");
-    let key = match suite {
-        Some(suite) => format!("{}\t{}", plain(&key), plain(suite)),
-        None => plain(&key),
-    };
+    let key = of_suite(&plain(&key), suite);
     match key.chars().count() {
         length if length > LONGEST_KEY => Err(TooLarge::RunKey {
             length,
@@ -45,6 +40,18 @@ pub(crate) fn resolve(
         }),
         _ => Ok(key),
     }
+}
+
+/// The key of a suite of a build. No part contains a tab, so different pairs give different keys.
+pub(crate) fn of_suite(build: &str, suite: Option<&str>) -> String {
+    match suite {
+        Some(suite) => format!("{build}\t{}", plain(suite)),
+        None => build.to_owned(),
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.replace(['\t', '\n'], " ")
 }
 
 /// The key of content: with the branch and the commit, because two commits may have equal reports.

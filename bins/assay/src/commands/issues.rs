@@ -148,7 +148,15 @@ fn apply_all<'c>(
 ) -> anyhow::Result<(Vec<Change<'c>>, Option<anyhow::Error>)> {
     let (mut done, mut refused): (Vec<Change<'c>>, _) = (Vec::new(), None);
     for mut change in changes {
-        match apply(host, &mut change) {
+        let result = apply(host, &mut change).map_err(|error| match error {
+            // The token may read issues, so only this one is refused: it may be locked.
+            PostError::Forbidden {
+                status: status @ (403 | 404),
+                reason,
+            } if change.number.is_some() => PostError::Refused { status, reason },
+            other => other,
+        });
+        match result {
             Ok(()) => done.push(change),
             // It must not keep the other changes from being made.
             Err(error @ PostError::Refused { .. }) if !error.is_transient() => {
@@ -194,6 +202,9 @@ fn explained(error: PostError) -> anyhow::Error {
         PostError::Forbidden { .. } => {
             "give it `permissions: issues: write` on GitHub, or the scope api and the role Reporter on GitLab"
         }
+        PostError::Refused {
+            status: 403 | 404, ..
+        } => "unlock the issue, or give the token the right to write issues",
         PostError::Refused { status: 410, .. } => "turn on issues in the settings of the repository",
         PostError::Refused {
             status: 400 | 422, ..

@@ -178,7 +178,7 @@ impl CodeHost {
             })
         };
         let list = (&*self.path(self.dialect.all, 0), self.dialect.query);
-        let get = |path: &str| self.requests.send(Method::GET, path, None);
+        let get = |path: &str| self.requests.answer(Method::GET, path, None);
         self.search(list, get, |own| {
             find(own.into_iter().filter_map(existing).collect())
         })
@@ -189,14 +189,18 @@ impl CodeHost {
     pub(crate) fn search<T>(
         &self,
         (path, query): (&str, &str),
-        get: impl Fn(&str) -> Result<Value, PostError>,
+        get: impl Fn(&str) -> Result<Answer, PostError>,
         mut find: impl FnMut(Vec<&Value>) -> Option<T>,
     ) -> Result<Option<T>, PostError> {
         let per_page = self.dialect.per_page;
         for page in 1..=MOST_PAGES {
             let place = per_page.map_or_else(String::new, |_| format!("&page={page}"));
             let answer = get(&format!("{path}?{query}{place}"))?;
-            let entries = answer.pointer(self.dialect.list).and_then(Value::as_array);
+            let list = answer
+                .json
+                .as_ref()
+                .and_then(|json| json.pointer(self.dialect.list));
+            let entries = list.and_then(Value::as_array);
             let entries = entries.ok_or(PostError::Unreadable("list"))?;
             let author = self.author()?;
             let is_own = |entry: &&Value| {
@@ -204,7 +208,9 @@ impl CodeHost {
                     && entry.pointer(self.dialect.hidden) != Some(&Value::Bool(true))
             };
             let found = find(entries.iter().filter(is_own).collect());
-            if found.is_some() || per_page.is_none_or(|most| entries.len() < most) {
+            // A host may make shorter pages.
+            let is_last = |most| entries.len() < most && !answer.has_next;
+            if found.is_some() || per_page.is_none_or(is_last) {
                 return Ok(found);
             }
         }
@@ -410,6 +416,17 @@ impl Requests {
 
     /// Sends a request and returns the JSON of a successful answer; null if it has no body.
     pub(crate) fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, PostError> {
+        let answer = self.answer(method, path, body)?;
+        Ok(answer.json.unwrap_or_default())
+    }
+
+    /// The same, with the answer's headers.
+    pub(crate) fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, PostError> {
         let (name, scheme) = self.authorization;
         let authorization = format!("{scheme}{}", self.token);
         let headers = [self.headers, &[(name, &authorization)]].concat();
@@ -418,7 +435,7 @@ impl Requests {
             .client
             .send(method, &url, &headers, body, Some(http::until(self.deadline)))?;
         if answer.status.is_success() {
-            return Ok(answer.json.unwrap_or_default());
+            return Ok(answer);
         }
         Err(refusal(&answer))
     }

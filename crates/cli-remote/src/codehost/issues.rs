@@ -11,7 +11,10 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::codehost::host::{CodeHost, PostError};
+use crate::{
+    codehost::host::{CodeHost, PostError},
+    server::http::Answer,
+};
 
 /// The label of every issue that is written here.
 pub const LABEL: &str = "assay";
@@ -76,20 +79,25 @@ impl<'a> Issues<'a> {
 
     /// Sends again while the host is busy. If there is no answer, an issue or a comment may have been written, so a request
     /// for one is repeated only if it was refused for its rate.
-    fn send(&self, method: &Method, path: &str, content: Option<&Value>) -> Result<Value, PostError> {
+    fn answer(&self, method: &Method, path: &str, content: Option<&Value>) -> Result<Answer, PostError> {
         let requests = self.host.requests();
         let mut backoff = Backoff::until(requests.deadline);
         retry::until_expired(self.progress, &mut backoff, "the code host is busy", || {
             let is_new = method == Method::POST;
-            match requests.send(method.clone(), path, content) {
+            match requests.answer(method.clone(), path, content) {
                 Err(error) if is_new && !matches!(error, PostError::RateLimited { .. }) => Ok(Err(error)),
                 answer => answer.map(Ok),
             }
         })?
     }
 
-    fn get(&self, path: &str) -> Result<Value, PostError> {
-        self.send(&Method::GET, path, None)
+    fn send(&self, method: &Method, path: &str, content: Option<&Value>) -> Result<Value, PostError> {
+        let answer = self.answer(method, path, content)?;
+        Ok(answer.json.unwrap_or_default())
+    }
+
+    fn page(&self, path: &str) -> Result<Answer, PostError> {
+        self.answer(&Method::GET, path, None)
     }
 
     fn path(&self, number: u64) -> String {
@@ -107,7 +115,7 @@ impl<'a> Issues<'a> {
             None::<()>
         };
         let path = self.host.path("/issues", 0);
-        self.host.search((&path, LIST), |path| self.get(path), add)?;
+        self.host.search((&path, LIST), |path| self.page(path), add)?;
         Ok(issues)
     }
 
@@ -132,7 +140,7 @@ impl<'a> Issues<'a> {
 
     /// An issue as it is at present.
     pub fn issue(&self, number: u64) -> Result<Issue, PostError> {
-        let answer = self.get(&self.path(number))?;
+        let answer = self.send(&Method::GET, &self.path(number), None)?;
         Issue::deserialize(answer).map_err(|_| PostError::Unreadable("issue"))
     }
 
@@ -156,7 +164,7 @@ impl<'a> Issues<'a> {
         };
         let find = |own: Vec<&Value>| own.iter().any(is_marked).then_some(());
         let list = (&*comments, "per_page=100");
-        if self.host.search(list, |path| self.get(path), find)?.is_none() {
+        if self.host.search(list, |path| self.page(path), find)?.is_none() {
             let body = json!({ "body": format!("{text}\n\n{mark}") });
             self.send(&Method::POST, &comments, Some(&body))?;
         }

@@ -30,6 +30,7 @@ const OF_PIPELINE: &Places = &[
     ("start", "/created_at"),
     ("CIRCLECI", "true"),
     ("CIRCLE_BRANCH", "/vcs/branch"),
+    ("CIRCLE_TAG", "/vcs/tag"),
     ("CIRCLE_SHA1", "/vcs/revision"),
     ("CIRCLE_PULL_REQUEST", "/vcs/review_url"),
 ];

@@ -3,10 +3,11 @@
 use assay_domain::timestamp::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use ureq::http::StatusCode;
 
 use super::{
     HostError, PastFile, PastReport, PastRun, Project, Service,
-    service::{Places, text, values},
+    service::{Places, list, text, values},
 };
 
 /// GitHub Actions.
@@ -47,9 +48,13 @@ const OF_RUN: &Places = &[
     ("GITHUB_RUN_ATTEMPT", "/run_attempt"),
     ("GITHUB_REF_NAME", "/head_branch"),
     ("GITHUB_SHA", "/head_sha"),
-    ("GITHUB_BASE_REF", "/pull_requests/0/base/ref"),
-    ("base", "/pull_requests/0/base/sha"),
     ("url", "/html_url"),
+];
+/// The values of a pull request that are needed later.
+const OF_REQUEST: &Places = &[
+    ("base", "/base/sha"),
+    ("number", "/number"),
+    ("GITHUB_BASE_REF", "/base/ref"),
 ];
 /// The places of an artifact's facts.
 const ARTIFACT: [&str; 4] = ["/name", "/archive_download_url", "/size_in_bytes", "/expires_at"];
@@ -84,15 +89,35 @@ fn run(answer: &Value) -> Option<PastRun> {
         "user": {"login": at("/actor/login")},
     });
     let event = json!({
-        "pull_request": name.starts_with("pull_request").then_some(request),
+        "pull_request": run.is_of_pull_request().then_some(request),
         "workflow_run": {"head_sha": at("/head_sha"), "head_branch": at("/head_branch"), "head_repository": head},
         "head_commit": at("/head_commit").filter(|_| matches!(name.as_str(), "push" | "merge_group")),
     });
     run.values.insert("event", event.to_string());
-    let reference = at("/pull_requests/0/number").map(|number| format!("refs/pull/{number}/head"));
-    run.values
-        .extend(reference.map(|reference| ("GITHUB_REF", reference)));
+    run.set_pull_request(list(answer, "/pull_requests"));
     Some(run)
+}
+
+impl PastRun {
+    fn is_of_pull_request(&self) -> bool {
+        let event = self.value("GITHUB_EVENT_NAME").unwrap_or_default();
+        event.starts_with("pull_request")
+    }
+
+    /// Sets the base of the run's branch, and for events of pull requests the pull request, if only one of these is into the
+    /// repository.
+    fn set_pull_request<'a>(&mut self, requests: impl Iterator<Item = &'a Value>) {
+        let repository = format!("/repos/{}", self.value("GITHUB_REPOSITORY").unwrap_or_default());
+        let base = |request: &Value| text(request, "/base/repo/url");
+        let is_own = |request: &&Value| base(request).is_some_and(|url| url.ends_with(&repository));
+        let own: Vec<_> = requests.filter(is_own).collect();
+        let [request] = own.as_slice() else { return };
+        let mut found = values(request, OF_REQUEST);
+        let number = found.remove("number").unwrap_or_default();
+        found.insert("GITHUB_REF", format!("refs/pull/{number}/head"));
+        found.retain(|name, _| *name == "base" || self.is_of_pull_request());
+        self.values.extend(found);
+    }
 }
 
 fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostError> {
@@ -104,8 +129,21 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
     let jobs = project.all(&format!("{path}/jobs?filter=all&per_page=100"), "/jobs")?;
     // One that never ran has no times.
     let jobs: Vec<Job> = jobs.iter().filter_map(|job| Job::deserialize(job).ok()).collect();
-    let merge_base = merge_base(project, run)?;
-    let report = |artifact| report(run, &jobs, artifact, merge_base.clone());
+    let mut run = run.clone();
+    if run.is_of_pull_request() && run.value("GITHUB_REF").is_none() {
+        // The list of runs has only open pull requests.
+        let sha = run.value("GITHUB_SHA").unwrap_or_default();
+        let requests = match project.get(&format!("{}/commits/{sha}/pulls?per_page=100", project.base)) {
+            // The token may read Actions only.
+            Err(HostError::Refused(StatusCode::FORBIDDEN, ..)) => Value::Null,
+            requests => requests?,
+        };
+        let branch = run.value("GITHUB_REF_NAME");
+        let of_branch = |request: &&Value| text(request, "/head/ref") == branch;
+        run.set_pull_request(list(&requests, "").filter(of_branch));
+    }
+    let merge_base = merge_base(project, &run)?;
+    let report = |artifact| report(&run, &jobs, artifact, merge_base.clone());
     Ok(artifacts.iter().filter_map(report).collect())
 }
 

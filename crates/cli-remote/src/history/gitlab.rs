@@ -22,7 +22,9 @@ pub(super) static GITLAB: Service = Service {
     runs: |project, since, _| {
         let path =
             format!("/pipelines?scope=finished&created_after={since}&order_by=id&sort=asc&per_page=100");
-        project.list(&path, "", since, |pipeline| PastRun::of(pipeline, OF_PIPELINE))
+        let list = |path: &str| project.list(path, "", since, |pipeline| PastRun::of(pipeline, OF_PIPELINE));
+        // Child pipelines are listed only by themselves.
+        Ok([list(&path)?, list(&format!("{path}&source=parent_pipeline"))?].concat())
     },
     reports,
 };
@@ -69,11 +71,24 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
         ["refs", "merge-requests", number, ..] if !jobs.is_empty() => merge_request(project, number)?,
         _ => Values::new(),
     };
+    let is_merge = reference.ends_with("/merge") && !request.is_empty();
+    if is_merge && let Some(sha) = run.value("CI_COMMIT_SHA") {
+        // The first parent is the head of the target branch.
+        let commit = project.get(&format!("{}/repository/commits/{sha}", project.base))?;
+        let head = text(&commit, "/parent_ids/1");
+        request.extend(head.map(|head| ("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", head)));
+    }
     if reference.ends_with("/train") {
         request.insert("CI_MERGE_REQUEST_EVENT_TYPE", "merge_train".to_owned());
     }
     let report = |job| report(project, run, job, &request);
-    Ok(jobs.iter().filter_map(report).collect())
+    let mut reports: Vec<_> = jobs.iter().filter_map(report).collect();
+    if is_merge && !request.contains_key("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") {
+        for report in &mut reports {
+            report.ci.context.tested_revision = None;
+        }
+    }
+    Ok(reports)
 }
 
 /// Whether a job has an artifact of this kind.

@@ -38,7 +38,10 @@ const NO_JOB: &str =
 const MULTIBRANCH: &str = "MultiBranchProject";
 
 const OF_BUILD: &Places = &[("JENKINS_URL", "true"), ("BUILD_URL", "/url")];
-const OF_REVISION: &Places = &[("GIT_COMMIT", "/SHA1"), ("GIT_BRANCH", "/branch/0/name")];
+const OF_REVISION: &Places = &[
+    ("GIT_COMMIT", "/lastBuiltRevision/SHA1"),
+    ("GIT_BRANCH", "/lastBuiltRevision/branch/0/name"),
+];
 
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
@@ -51,7 +54,7 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
         let range = format!("{{{},{}}}", page * PER_PAGE, (page + 1) * PER_PAGE);
         let tree = encoded(&format!(
             "fullName,jobs[name],allBuilds[number,url,timestamp,building,\
-             actions[lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
+             actions[remoteUrls,lastBuiltRevision[SHA1,branch[name]]],artifacts[relativePath]]{range}"
         ));
         let answer = project.get(&format!("{path}/api/json?tree={tree}"))?;
         let name = text(&answer, "/fullName").ok_or_else(|| HostError::Unusable(NO_JOB.to_owned()))?;
@@ -77,6 +80,19 @@ fn runs(project: &Project, since: Timestamp, _: Timestamp) -> Result<Vec<PastRun
     Ok(runs)
 }
 
+/// The checkout of the job's own repository. Others are of shared libraries, which are loaded before it, and of further
+/// steps. The repository has the name of a folder of the job, or its checkout the branch of the job, or it is the last.
+fn checkout<'a>(build: &'a Value, job: &str, branch: Option<&str>) -> Option<&'a Value> {
+    let checkouts = list(build, "/actions").filter(|action| action.get("lastBuiltRevision").is_some());
+    checkouts.max_by_key(|checkout| {
+        let remote = text(checkout, "/remoteUrls/0").unwrap_or_default();
+        let name = remote.trim_end_matches(".git").rsplit(['/', ':']).next();
+        let built = text(checkout, "/lastBuiltRevision/branch/0/name");
+        let is_of_branch = branch.is_some() && built.as_deref() == branch;
+        (job.split('/').any(|part| Some(part) == name), is_of_branch)
+    })
+}
+
 /// A build with its report. None while it is running.
 fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<PastRun> {
     if build.get("building") == Some(&Value::Bool(true)) {
@@ -85,15 +101,14 @@ fn run(path: &str, job: &str, branch: Option<&str>, build: &Value) -> Option<Pas
     let number = text(build, "/number")?;
     let path = format!("{path}/{number}");
     let mut of_build = values(build, OF_BUILD);
-    let revision = list(build, "/actions").find_map(|action| action.get("lastBuiltRevision"));
-    if let Some(revision) = revision {
-        of_build.extend(values(revision, OF_REVISION));
+    let branch = branch.map(|branch| percent_decode_str(branch).decode_utf8_lossy());
+    if let Some(checkout) = checkout(build, job, branch.as_deref()) {
+        of_build.extend(values(checkout, OF_REVISION));
     }
     if let Some(branch) = branch {
         let request = branch.strip_prefix("PR-").map(str::to_owned);
         of_build.extend(request.map(|request| ("CHANGE_ID", request)));
-        let name = percent_decode_str(branch).decode_utf8_lossy().into_owned();
-        of_build.insert("BRANCH_NAME", name);
+        of_build.insert("BRANCH_NAME", branch.into_owned());
     }
     of_build.extend([("JOB_NAME", job.to_owned()), ("BUILD_NUMBER", number.clone())]);
     let mut run = PastRun {

@@ -129,6 +129,8 @@ pub struct Answer {
     pub limit_ends: Option<u64>,
     /// The target of a redirection.
     pub location: Option<String>,
+    /// Whether a list has another page.
+    pub has_next: bool,
     /// The body, if it is JSON.
     pub json: Option<Value>,
     bytes: Vec<u8>,
@@ -152,6 +154,7 @@ impl Answer {
         let retry_after = number("retry-after").or(is_used_up.then_some(3_600));
         let limit_ends = of_limit("reset").filter(|_| is_used_up);
         let location = header("location").map(shown_name);
+        let has_next = header("link").is_some_and(|links| links.contains("rel=\"next\""));
         let bytes = answer
             .body_mut()
             .with_config()
@@ -163,6 +166,7 @@ impl Answer {
             retry_after: retry_after.map(Duration::from_secs),
             limit_ends,
             location,
+            has_next,
             json: serde_json::from_slice(&bytes).ok(),
             bytes,
         })

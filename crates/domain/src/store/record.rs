@@ -5,7 +5,7 @@ use std::any::Any;
 use super::StoreError;
 use crate::{
     id::ProjectId,
-    recording::{ImportReceipt, Recording, VerdictChanges},
+    recording::{ImportReceipt, Recording, SentReport, VerdictChanges},
     rules::{RecordingRules, RuleViolation},
     timestamp::Timestamp,
     verdict::Judge,
@@ -102,6 +102,10 @@ impl DueJudgement {
 pub trait Recorder: Send + Sync {
     /// Whether the project stores names without the parts that change from run to run. True for an absent project.
     fn stores_stable_names(&self, project: ProjectId) -> Result<bool, RecordError>;
+
+    /// The stored reports of a recording's CI run, by its page, as far as their runs started within a day of it.
+    fn sent_reports(&self, project: ProjectId, recording: &Recording)
+    -> Result<Vec<SentReport>, RecordError>;
 
     /// Stores a recording and updates all derived data except verdicts, in one transaction.
     ///

@@ -3,7 +3,8 @@
 use super::environment::{EnvironmentReader, owner_and_name};
 
 pub(super) fn circle(reader: &mut EnvironmentReader<'_>) {
-    reader.branch(&["CIRCLE_BRANCH"]);
+    // A tag is built on no branch.
+    reader.branch(&["CIRCLE_BRANCH", "CIRCLE_TAG"]);
     reader.commit(&["CIRCLE_SHA1"]);
     reader.pull_request(&["CIRCLE_PR_NUMBER"], &[]);
     if reader.detected.context.pull_request_number.is_none() {

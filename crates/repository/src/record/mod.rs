@@ -30,7 +30,8 @@ use assay_domain::{
     id::{ProjectId, RunId},
     part::PartRole,
     recording::{
-        Effect, ImportReceipt, PartStanding, Recording, ReplacedResults, RunContext, VerdictChanges,
+        Effect, ImportReceipt, PartStanding, Recording, ReplacedResults, RunContext, SentReport,
+        VerdictChanges,
     },
     release_branch::{BranchPattern, release_branch_of},
     rules::RecordingRules,
@@ -80,6 +81,21 @@ impl Recorder for Database {
             intern::stores_stable_names(connection, project.0)
         })?;
         Ok(stores)
+    }
+
+    fn sent_reports(
+        &self,
+        project: ProjectId,
+        recording: &Recording,
+    ) -> Result<Vec<SentReport>, RecordError> {
+        let Some(page) = recording.context.run_url.as_deref() else {
+            return Ok(Vec::new());
+        };
+        let stored = self.query("reading the reports of a CI run", |connection| {
+            KnownRun::parts_of_page(connection, project.0, page, recording)
+        })?;
+        let sent = stored.into_iter().map(run::sent_report);
+        Ok(sent.collect::<Result<_, _>>()?)
     }
 
     fn store_under(

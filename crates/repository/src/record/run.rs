@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
     part::PartRole,
-    recording::{Recording, RunContext, Sender},
+    recording::{Recording, RunContext, Sender, SentReport, ShardIndex},
     release_branch::BranchPattern,
     run::{Counts, Outcome, RunState},
     store::StoreError,
@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::{Import, RunContents};
 use crate::{
     db::{
-        column::{At, bigint, int, optional_word, storable, word},
+        column::{At, bigint, count, int, optional_word, storable, word},
         schema::{part, run},
     },
     read::{
@@ -79,6 +79,23 @@ impl KnownRun {
             .order(run::number)
             .first(connection)
             .optional()
+    }
+
+    /// The parts of the runs of the CI run with this page that started within a day of this report.
+    pub(super) fn parts_of_page(
+        connection: &mut PgConnection,
+        project: Uuid,
+        page: &str,
+        recording: &Recording,
+    ) -> QueryResult<Vec<(Context, StoredPart)>> {
+        let at = recording.started_at;
+        run::table
+            .inner_join(part::table.on(part::project_id.eq(project).and(part::run_number.eq(run::number))))
+            .filter(run::project_id.eq(project))
+            .filter(run::started_at.between(At(at.plus_days(-1)), At(at.plus_days(1))))
+            .filter(run::run_url.eq(page))
+            .select((Context::as_select(), StoredPart::as_select()))
+            .load(connection)
     }
 
     pub(super) fn branch(&self) -> Option<&str> {
@@ -202,6 +219,18 @@ pub(super) fn context(
         true => Ok(reported.or(stored)),
         false => Ok(reported),
     }
+}
+
+/// What identifies a part of a run with this context.
+pub(super) fn sent_report((context, part): (Context, StoredPart)) -> Result<SentReport, StoreError> {
+    let index = part.index.map(count).transpose()?;
+    let total = part.expected.map(count).transpose()?;
+    Ok(SentReport {
+        context: context.stored()?,
+        shard: index.map(|index| ShardIndex { index, total }),
+        sender: part.sender()?,
+        content: part.content,
+    })
 }
 
 /// What is derived of a run's parts and of its results.

@@ -11,6 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 
+/// The longest page of this GitLab, whatever is asked for.
+const MOST_OF_GITLAB: usize = 3;
+
 /// Each token with the id and the kind of its user, and whether it may write and set labels.
 const TOKENS: [(&str, u64, &str, bool, bool); 5] = [
     ("ghs_jobs", 41, "Bot", true, true),
@@ -136,7 +139,10 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
         None => {
             let json = serde_json::from_slice(&body).unwrap_or_default();
             let (status, answer) = respond(&mut locked, (method, path, query), &token, &json);
-            (status, "", answer.to_string())
+            // The host names the next page, if a page is shorter than asked for.
+            let is_cut = answer.as_array().is_some_and(|page| page.len() == MOST_OF_GITLAB);
+            let link = "Link: <https://code.test/?page=2>; rel=\"next\"\r\n";
+            (status, if is_cut { link } else { "" }, answer.to_string())
         }
     };
     locked.cut = locked.cut.map(|left| left - usize::from(method != "GET"));
@@ -190,7 +196,8 @@ fn respond(
         pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
     };
     let number = |name: &str, usual: usize| parameter(name).map_or(usual, |value| value.parse().unwrap());
-    let per_page = number("per_page", if is_github { 30 } else { 20 }).min(100);
+    let most = if is_github { 100 } else { MOST_OF_GITLAB };
+    let per_page = number("per_page", if is_github { 30 } else { 20 }).min(most);
     let skipped = (number("page", 1) - 1) * per_page;
     let shown = |number: u64, issue: &Stored| match is_github {
         true => of_github(number, issue),

@@ -400,6 +400,12 @@ fn a_job_of_gitlab_keeps_issues_too() {
     assert_eq!(host.writes(), []);
     assert_eq!(host.issues()[&2].labels, ["assay", "flaky-test"]);
     world.repair();
+    // A locked issue does not stop the others.
+    let locked = r#"{"message": "This issue is locked."}"#;
+    host.state().refusals.push_back(("POST", 403, "", locked));
+    let text = ends_with(&mut world.on_gitlab(&host, &["--apply"]), 1);
+    assert_contains(&text, "unlock the issue");
+    assert!(!text.contains("the next call goes on"), "{text}");
     changes(&mut world.on_gitlab(&host, &["--apply"]));
     let odd = &host.issues()[&3];
     assert!(!odd.open);

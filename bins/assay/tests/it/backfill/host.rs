@@ -201,6 +201,15 @@ pub(super) fn github(runs: Vec<GitHubRun>, storage: &Host) -> Host {
         {
             return json(&json!({"merge_base_commit": {"sha": format!("0{base}")}}));
         }
+        if let Some(sha) = rest
+            .strip_prefix("/commits/")
+            .and_then(|rest| rest.split_once("/pulls"))
+        {
+            let run = runs.iter().find(|run| run.sha == sha.0).unwrap();
+            let mut stacked = pull_request(run, "dead");
+            (stacked["number"], stacked["head"]["ref"]) = (9.into(), "stacked".into());
+            return json(&json!([stacked, pull_request(run, "ba5e")]));
+        }
         let id = rest.split('/').find_map(|part| part.parse::<u64>().ok());
         let Some((id, run)) = id.and_then(|id| Some((id, runs.iter().find(|run| run.id == id % 10_000)?)))
         else {
@@ -234,16 +243,38 @@ pub(super) fn github(runs: Vec<GitHubRun>, storage: &Host) -> Host {
     })
 }
 
+/// A repository: that of a fork, or the project's.
+fn repository(fork: Option<&str>) -> Value {
+    let name = fork.unwrap_or("shop/web");
+    json!({"full_name": name, "url": format!("https://api.github.com/repos/{name}")})
+}
+
+/// The pull request of a run's branch, with this head of its base.
+fn pull_request(run: &GitHubRun, base: &str) -> Value {
+    json!({
+        "number": 7, "base": {"sha": base, "ref": "trunk", "repo": repository(None)},
+        "head": {"ref": run.branch, "sha": run.sha, "repo": repository(run.fork)},
+    })
+}
+
 fn run(run: &GitHubRun) -> Value {
     let attempt = run.legs.iter().map(|leg| leg.attempt).max();
-    let request = |base| json!({"number": 7, "base": {"sha": base, "ref": "trunk"}});
-    let requests: Vec<_> = run.base.map(request).into_iter().collect();
+    // Every open pull request of the head's branch, also into other repositories.
+    let mut elsewhere = pull_request(run, "dead");
+    elsewhere["number"] = 3.into();
+    elsewhere["base"]["repo"] = repository(Some("ada/web"));
+    let requests: Vec<_> = run
+        .base
+        .map(|base| pull_request(run, base))
+        .into_iter()
+        .chain([elsewhere])
+        .collect();
     json!({
         "id": run.id, "status": "completed", "run_attempt": attempt,
         "event": if run.fork.is_some() { "pull_request" } else { "push" }, "head_branch": run.branch,
         "head_sha": run.sha, "created_at": run.start, "run_started_at": run.start, "display_title": "Add carts",
         "html_url": format!("https://github.com/shop/web/actions/runs/{}", run.id), "pull_requests": requests,
-        "head_repository": {"full_name": run.fork.unwrap_or("shop/web")}, "repository": {"full_name": "shop/web"},
+        "head_repository": repository(run.fork), "repository": repository(None),
         "actor": {"login": "ada"}, "head_commit": {"message": "Add carts", "author": {"name": "Ada"}},
     })
 }

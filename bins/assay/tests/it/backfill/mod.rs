@@ -475,10 +475,86 @@ fn a_backfill_that_is_killed_stores_what_uploads_at_the_time_would_have_stored()
     assert_eq!(
         stored.as_deref(),
         Some(
-            "65 ada:carts 65 - - test passed 1; 66 trunk - - - test passed 1,2; 67 trunk - - - unit (18) passed 1; \
-             67 trunk - - - unit (20) failed 1; 68 carts - 7 0ba5eba5e test passed 1"
+            "65 ada:carts 65 7 - test passed 1; 66 trunk - - - test passed 1,2; 67 trunk - - - unit (18) passed 1; \
+             67 trunk - - - unit (20) failed 1; 68 carts - - 0ba5eba5e test passed 1"
         )
     );
+    // Only the run of a pull request whose list has none asks for it.
+    assert_eq!(github.count("/commits/"), 1);
+}
+
+/// A matrix needs `--suite`, which no CI service knows.
+#[test]
+fn a_report_that_its_job_sent_under_another_suite_is_there_already() {
+    let world = ServedWorld::with_ingest(&[]);
+    let key = ["key", "create-ingest", "--project", "web", "--backfill"];
+    let key = text(&world.cli.json(&key)["key"]);
+    let mut runs: Vec<_> = (1..=4).map(|id| github_run(id, 2, true)).collect();
+    // Two jobs sent equal reports.
+    let start = runs[0].start;
+    runs[0].legs = vec![
+        leg("test (18)", "report-18", 1, start, 0, true),
+        leg("test (20)", "report-20", 1, start, 0, true),
+    ];
+    // A report without times starts when it is sent.
+    runs[1].start = days_ago(0).plus_ms(-3_600_000);
+    let timeless = "<testsuite><testcase name=\"adds\" time=\"1\"/></testsuite>";
+    runs[1].legs[0].archive = zipped(&[("junit.xml", timeless)], false);
+    // The service does not say which of two jobs stored which.
+    let start = runs[2].start;
+    runs[2].legs = vec![
+        leg("test (18)", "a", 1, start, 0, true),
+        leg("test (20)", "b", 1, start, 0, false),
+    ];
+    // Nobody sent these.
+    let start = runs[3].start;
+    runs[3].legs = vec![
+        leg("test (18)", "report-18", 1, start, 0, true),
+        leg("test (20)", "report-20", 1, start, 200_000, true),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let sending = |arguments: &[&str]| {
+        let mut command = world.cli.command(arguments);
+        command
+            .current_dir(folder.path())
+            .env("ASSAY_INGEST_URL", world.server.ingest().base())
+            .env("ASSAY_INGEST_KEY", &key)
+            .env("GITHUB_TOKEN", "the-token");
+        command
+    };
+    for (run, suite, content) in [
+        (&runs[0], "test 18", report(runs[0].start, true)),
+        (&runs[0], "test 20", report(runs[0].start, true)),
+        (&runs[1], "unit", timeless.to_owned()),
+        (&runs[2], "test 18", report(runs[2].start, true)),
+        (&runs[2], "test 20", report(runs[2].start, false)),
+    ] {
+        fs::write(folder.path().join("junit.xml"), content).unwrap();
+        let mut upload = sending(&["upload", "junit.xml", "--suite", suite]);
+        upload.envs([
+            ("GITHUB_ACTIONS", "true"),
+            ("GITHUB_RUN_ID", &run.id.to_string()),
+            ("GITHUB_RUN_ATTEMPT", "1"),
+            ("GITHUB_JOB", "test"),
+            ("RUNNER_NAME", "runner-1"),
+            ("GITHUB_REF_NAME", "trunk"),
+            ("GITHUB_SHA", &run.sha),
+            ("GITHUB_SERVER_URL", "https://github.com"),
+            ("GITHUB_REPOSITORY", "shop/web"),
+        ]);
+        succeeded(upload);
+    }
+    let stored = || world.count("SELECT count(*) FROM part");
+    assert_eq!((stored(), world.count("SELECT count(*) FROM run")), (5, 5));
+    let github = github(runs.clone(), &storage(&runs));
+    let backfill = || sending(&["backfill", "--github", "shop/web", "--host-url", &github.url]);
+    assert_contains(
+        &succeeded(backfill()),
+        "Of 4 runs, 4 have reports; reports: 2 stored, 5 there already.",
+    );
+    assert_eq!((stored(), world.count("SELECT count(*) FROM run")), (7, 7));
+    fs::remove_dir_all(folder.path().join(".assay")).unwrap();
+    assert_contains(&succeeded(backfill()), "reports: 7 there already.");
 }
 
 #[test]

@@ -24,7 +24,7 @@ struct Case {
     environment: BTreeMap<String, String>,
     /// The header without which every request fails.
     header: (String, String),
-    /// The answers by path, with or without the query: JSON, a page with the address of the next one, or the report as it
+    /// The answers by path, with one value of the query or without it: JSON, a page with the address of the next one, or the report as it
     /// is (`xml`), in an archive (`zip`) or behind a redirection to another host (`storage`).
     routes: BTreeMap<String, Value>,
     rows: Vec<String>,
@@ -33,7 +33,15 @@ struct Case {
 impl Case {
     fn answer(&self, path: &str, storage: &Host) -> Answer {
         let without_query = path.split('?').next().unwrap();
-        let route = self.routes.get(path).or_else(|| self.routes.get(without_query));
+        let filtered = self.routes.iter().find(|(route, _)| {
+            let filter = route
+                .strip_prefix(without_query)
+                .and_then(|rest| rest.strip_prefix('?'));
+            filter.is_some_and(|filter| path.split(['?', '&']).any(|part| part == filter))
+        });
+        let route = filtered
+            .map(|(_, route)| route)
+            .or_else(|| self.routes.get(without_query));
         match route.map(|route| (route, route.as_str(), route.get("next"))) {
             None => status(404, ""),
             Some((_, Some("xml"), _)) => (200, String::new(), xml().into_bytes()),
