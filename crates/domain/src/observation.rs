@@ -437,7 +437,8 @@ impl History {
             let runs = runs.into_iter().filter_map(|index| self.runs.get(index));
             (suite, runs.filter(|run| counts(run)).collect())
         };
-        self.runs_of(branch).into_iter().map(counted).collect()
+        let all = self.runs_of(branch).into_iter().map(counted);
+        all.filter(|(_, runs)| !runs.is_empty()).collect()
     }
 
     /// The release branches with a run.
