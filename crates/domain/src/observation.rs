@@ -437,8 +437,9 @@ impl History {
             let runs = runs.into_iter().filter_map(|index| self.runs.get(index));
             (suite, runs.filter(|run| counts(run)).collect())
         };
-        let all = self.runs_of(branch).into_iter().map(counted);
-        all.filter(|(_, runs)| !runs.is_empty()).collect()
+        let mut counted: BTreeMap<_, Vec<_>> = self.runs_of(branch).into_iter().map(counted).collect();
+        counted.retain(|_, runs| !runs.is_empty());
+        counted
     }
 
     /// The release branches with a run.

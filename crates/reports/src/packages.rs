@@ -18,10 +18,9 @@ pub(crate) fn lead_names(pieces: &mut [Piece]) {
         let Some(package) = package(&piece.name) else {
             continue;
         };
-        let leads_files = are_relative_to(&package, piece);
         let lead = |name: &str| text::joined([package.as_str(), name]);
         let lead_test = |test: &mut TestName| match &mut test.file_path {
-            Some(file) if leads_files => *file = paths::join(&package, file),
+            Some(file) if is_relative_to(&package, file) => *file = paths::join(&package, file),
             Some(_) => {}
             None => test.name = lead(&test.name),
         };
@@ -37,21 +36,12 @@ pub(crate) fn lead_names(pieces: &mut [Piece]) {
     }
 }
 
-/// Whether the files of a report are relative to its package: no file is absolute or outside, and none begins with the folder
-/// of packages, as those relative to the checkout do.
-fn are_relative_to(package: &str, piece: &Piece) -> bool {
-    let mut folders = package.split('/');
-    let first = folders.next();
-    let parent = folders.rev().nth(1).or(first);
-    let mut files = piece
-        .report
-        .tests
-        .iter()
-        .filter_map(|test| test.test.file_path.as_deref());
-    files.all(|file| {
-        let begins = file.split('/').next();
-        !paths::is_absolute(file) && begins != Some("..") && begins != first && begins != parent
-    })
+/// Whether a file of a report is relative to the report's package: it is neither absolute nor outside, and does not begin with
+/// a folder of packages, as one relative to the checkout does.
+fn is_relative_to(package: &str, file: &str) -> bool {
+    let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
+    let begins = first(file);
+    !paths::is_absolute(file) && begins != ".." && begins != first(package) && !PARENTS.contains(&&*begins)
 }
 
 /// A file relative to its package, as a runner knows it that runs there: `src/a.test.ts` of `packages/shop/src/a.test.ts`.

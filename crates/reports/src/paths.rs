@@ -101,7 +101,7 @@ pub(crate) fn is_of_file(name: &str, file: Option<&str>) -> bool {
         let folder = file.strip_suffix(name);
         folder.is_some_and(|folder| folder.is_empty() || folder.ends_with(['/', '\\']))
     };
-    source_file(name).is_some() && (is_absolute(name) || file.is_some_and(is_end_of))
+    source_file(name).is_some() && file.map_or(is_absolute(name), is_end_of)
 }
 
 /// Whether the path begins at a root, including Windows drives.

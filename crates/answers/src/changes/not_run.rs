@@ -34,8 +34,13 @@ pub struct NotRun {
 }
 
 impl NotRun {
-    /// What did not run in the run of this number.
-    pub fn of(history: &History, number: i32, name: impl Fn(TestOrdinal) -> Option<TestName>) -> Self {
+    /// What did not run in the run of this number. Other parts of the run may have the files and classes that `is_part` lacks.
+    pub fn of(
+        history: &History,
+        number: i32,
+        is_part: bool,
+        name: impl Fn(TestOrdinal) -> Option<TestName>,
+    ) -> Self {
         let is_run = |observed: &&RunObservations| observed.run.number == number && observed.ending.complete;
         let (mut groups, mut skipped) = (BTreeSet::new(), BTreeSet::new());
         for run in history.runs.iter().filter(is_run) {
@@ -56,6 +61,9 @@ impl NotRun {
                 if let Some(group) = group_of(*test) {
                     tests_of.entry(group).or_default().push(*test);
                 }
+            }
+            if is_part {
+                tests_of.clear();
             }
             if !tests_of.is_empty() {
                 for group in ran_in(run).filter_map(group_of) {
@@ -183,7 +191,7 @@ mod tests {
         let listed = |history: &History, last: RunObservations| {
             let mut history = history.clone();
             history.runs.push(last);
-            let NotRun { files, skipped, .. } = NotRun::of(&history, 100, name);
+            let NotRun { files, skipped, .. } = NotRun::of(&history, 100, false, name);
             let skipped = skipped.into_iter().map(|test| test.name);
             files.into_iter().chain(skipped).collect::<Vec<_>>().join(" ")
         };

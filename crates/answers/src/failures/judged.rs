@@ -205,7 +205,7 @@ impl JudgedFailures {
         let names = snapshot.all_test_names()?;
         let name = |test| names.get(test).map(TestNameRef::owned);
         Ok(Self {
-            not_run: NotRun::of(history, run.run_number, name),
+            not_run: NotRun::of(history, run.run_number, false, name),
             ..Self::new(history, causes, finals, errors)
         })
     }

@@ -236,17 +236,13 @@ impl<'r> Overlay<'r> {
     fn not_run(&self, names: &TestNames) -> NotRun {
         let of_report = self.ordinals.iter().copied().zip(&self.recording.tests);
         let of_report: HashMap<TestOrdinal, &RecordedTest> = of_report.collect();
-        let not_run = NotRun::of(&self.history, self.number, |test| match of_report.get(&test) {
-            Some(recorded) => Some(recorded.test.clone()),
-            None => names.get(test).map(TestNameRef::owned),
-        });
-        match self.recording.shard.is_some() || self.recognised.has_several_parts {
-            true => NotRun {
-                skipped: not_run.skipped,
-                ..NotRun::default()
-            },
-            false => not_run,
-        }
+        let is_part = self.recording.shard.is_some() || self.recognised.has_several_parts;
+        NotRun::of(&self.history, self.number, is_part, |test| {
+            match of_report.get(&test) {
+                Some(recorded) => Some(recorded.test.clone()),
+                None => names.get(test).map(TestNameRef::owned),
+            }
+        })
     }
 
     /// The tests that ran, and that no other run of the stable branch has reported.

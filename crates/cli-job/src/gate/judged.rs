@@ -19,8 +19,6 @@ use assay_reports::without_package;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::gate::policy::names_module;
-
 #[cfg(test)]
 pub(crate) mod fixture;
 
@@ -309,8 +307,8 @@ impl JudgedRun {
     }
 
     /// The run with a problem if a test failed and others did not run as usual: skipped tests, files that the checkout has,
-    /// and classes of which it has a file. The failed test explains the status of the test command, so the status does not tell whether a file could be
-    /// loaded, or a set-up failed.
+    /// and classes of which it has a file. The failed test explains the status of the test command, so the status does not
+    /// tell whether a file could be loaded, or a set-up failed.
     fn without(self, not_run: &NotRun) -> Self {
         if self.failed().next().is_none() {
             return self;
@@ -320,10 +318,7 @@ impl JudgedRun {
             true => Vec::new(),
             false => sources(Path::new(".")),
         };
-        let has_file = |class: &&String| {
-            let module = without_package(class).split(" > ").next().unwrap_or(class);
-            sources.iter().any(|file| names_module(module, file))
-        };
+        let has_file = |class: &&String| sources.iter().any(|file| is_file_of_class(file, class));
         let groups = files.chain(not_run.classes.iter().filter(has_file));
         let groups = groups.map(|name| format!("all tests of {name}"));
         let skipped = not_run.skipped.iter().map(|test| test.name.clone());
@@ -370,6 +365,25 @@ fn is_in_checkout(file: &str) -> bool {
         }
     }
     false
+}
+
+/// Whether a file has the name of a class or of its module, in a folder of the package's name: `org.shop.OrderTest` is in
+/// `src/org/shop/OrderTest.java`, `tests.test_cart.TestCart` in `tests/test_cart.py`. A class without a package may be in
+/// any folder.
+fn is_file_of_class(file: &str, class: &str) -> bool {
+    let outer = without_package(class).split([' ', '$']).next().unwrap_or(class);
+    let names: Vec<&str> = outer
+        .split(['.', '/', ':'])
+        .filter(|name| !name.is_empty())
+        .collect();
+    let path = file.rsplit_once('.').map_or(file, |(path, _)| path);
+    let mut path = path.rsplit(['/', '\\', '.']);
+    let (stem, folder) = (path.next(), path.next());
+    let found = names.iter().rposition(|name| Some(*name) == stem);
+    found.is_some_and(|at| {
+        let package = at.checked_sub(1).and_then(|before| names.get(before)).copied();
+        at + 2 >= names.len() && (package.is_none() || package == folder)
+    })
 }
 
 impl From<Failure> for JudgedFailure {
@@ -430,6 +444,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_class_is_in_a_file_of_its_name() {
+        for (file, class, expected) in [
+            (
+                "src/test/java/org/shop/OrderTest.java",
+                "org.shop.OrderTest",
+                true,
+            ),
+            (
+                "src/test/java/org/shop/OrderTest.java",
+                "org.shop.OrderTest$Empty",
+                true,
+            ),
+            (
+                "src/test/java/org/order/OrderTest.java",
+                "org.shop.OrderTest",
+                false,
+            ),
+            ("tests/test_cart.py", "tests.test_cart.TestCart", true),
+            ("tests/Shop.Tests/CartTests.cs", "Shop.Tests.CartTests", true),
+            ("tests/CartTest.cpp", "CartTest", true),
+            ("src/cart.js", "CartTest", false),
+        ] {
+            assert_eq!(is_file_of_class(file, class), expected, "{file} {class}");
+        }
+    }
 
     #[test]
     fn more_missing_tests_than_allowed_are_a_problem_and_so_is_a_partial_run() {

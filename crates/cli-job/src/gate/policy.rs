@@ -336,7 +336,7 @@ pub(crate) fn touches_test(changed: &BTreeSet<String>, name: &str, file: Option<
 
 /// Whether a dotted name is that of a file's module or class, or of something in it. Sources may be in a folder that the name
 /// lacks, such as `src/test/java`.
-pub(super) fn names_module(name: &str, file: &str) -> bool {
+fn names_module(name: &str, file: &str) -> bool {
     let (path, _) = file.rsplit_once('.').unwrap_or((file, ""));
     let path: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     let name: Vec<&str> = name.split('.').collect();

@@ -144,7 +144,7 @@ impl Collector {
                 let number = run_number(&history, name)?;
                 (
                     engine.causes_of_run(&history, &texts, number, knowledge, now),
-                    NotRun::of(&history, number, |test| Some(self.tests.name(test))),
+                    NotRun::of(&history, number, false, |test| Some(self.tests.name(test))),
                 )
             }
         };

@@ -134,8 +134,10 @@ fn reports(project: &Project, run: &PastRun) -> Result<Vec<PastReport>, HostErro
         // The list of runs has only open pull requests.
         let sha = run.value("GITHUB_SHA").unwrap_or_default();
         let requests = match project.get(&format!("{}/commits/{sha}/pulls?per_page=100", project.base)) {
-            // The token may read Actions only.
-            Err(HostError::Refused(StatusCode::FORBIDDEN, ..)) => Value::Null,
+            // The token may read Actions only, or the commit is gone.
+            Err(HostError::Refused(StatusCode::FORBIDDEN | StatusCode::UNPROCESSABLE_ENTITY, ..)) => {
+                Value::Null
+            }
             requests => requests?,
         };
         let branch = run.value("GITHUB_REF_NAME");

@@ -181,6 +181,7 @@ impl Run {
                 false => RunState::Completed,
             },
             report_errors: Vec::new(),
+            passed_groups: Vec::new(),
             checkout: Default::default(),
             tests: (0..self.tests).map(|number| self.test(number)).collect(),
         }

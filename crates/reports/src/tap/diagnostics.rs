@@ -2,7 +2,7 @@
 
 use assay_domain::attempt::{ErrorDetail, Location};
 
-use crate::{input::Input, output::HeadAndTail, paths};
+use crate::{input::Input, limits, output::HeadAndTail, paths};
 
 /// The lines about a result.
 #[derive(Debug, Default)]
@@ -16,10 +16,11 @@ pub(super) struct Diagnostics {
 impl Diagnostics {
     pub(super) fn push(&mut self, line: &str) {
         match &mut self.yaml {
-            Some(yaml) => {
+            Some(yaml) if yaml.len() + line.len() < 2 * limits::STACK => {
                 yaml.push_str(line);
                 yaml.push('\n');
             }
+            Some(_) => {}
             None => {
                 self.plain.push(line);
                 self.plain.push("\n");

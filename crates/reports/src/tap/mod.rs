@@ -52,6 +52,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             if line.trim() == "..." && indent == begun {
                 yaml = None;
             } else {
+                memory::hold(line.len());
                 reader.push_note(line.get(begun.min(indent)..).unwrap_or_default());
             }
             continue;

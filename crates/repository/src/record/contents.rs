@@ -382,9 +382,7 @@ impl<'a> RunContents<'a> {
     ) -> BTreeMap<i32, Vec<PartExecution<'a>>> {
         let failed_before = |test: i32| self.tests.contains_key(&test) && !self.has_passed(test);
         let is_rerun = reported.all(|test| test.is_some_and(failed_before));
-        let new = passes
-            .iter()
-            .filter(|test| !(is_rerun && self.has_passed(**test)));
+        let new = passes.iter().filter(|test| !is_rerun || failed_before(**test));
         new.map(|test| (*test, vec![PartExecution::of_unreported_pass(part)]))
             .collect()
     }

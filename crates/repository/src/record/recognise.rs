@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use assay_domain::{
     joins::Joins,
     project::Project,
-    recording::{LeftOver, Recording},
+    recording::{LeftOver, Recording, RunContext},
     release_branch::release_branch_of,
     rules::RecordingRules,
     run::RunState,
     store::{RecognisedOutcome, RecognisedReport},
     test::TestOrdinal,
     timestamp::Timestamp,
+    verdict::ENGINE_WINDOW_DAYS,
 };
 use diesel::prelude::*;
 use uuid::Uuid;
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::{
     db::{
-        column::{branch_patterns, count, file_hash, short_hash, storable},
+        column::{At, branch_patterns, count, file_hash, short_hash, storable},
         pool::Read,
         schema::{part, project, run as stored_run},
     },
@@ -91,22 +92,23 @@ pub(crate) fn recognise(
         outcomes,
         left_over,
         signatures,
-        has_several_parts: have_several_parts(connection, of.id.0, &stable_branch, context.suite.as_deref())?,
+        has_several_parts: have_several_parts(connection, of.id.0, &stable_branch, (&context, now))?,
         context,
     })
 }
 
-/// Whether each of the last ten runs of a suite on the stable branch has several reports.
+/// Whether most of the last ten runs of a suite on the stable branch have several reports. One may be still arriving.
 fn have_several_parts(
     connection: &mut PgConnection,
     project: Uuid,
     stable_branch: &str,
-    suite: Option<&str>,
+    (context, now): (&RunContext, Timestamp),
 ) -> Read<bool> {
     let of_suite = stored_run::table
         .filter(stored_run::project_id.eq(project))
         .filter(stored_run::branch.eq(stable_branch))
-        .filter(stored_run::suite.is_not_distinct_from(suite))
+        .filter(stored_run::started_at.ge(At(now.plus_days(-ENGINE_WINDOW_DAYS))))
+        .filter(stored_run::suite.is_not_distinct_from(context.suite.as_deref()))
         .order((stored_run::started_at.desc(), stored_run::number.desc()))
         .select(stored_run::number)
         .limit(10)
@@ -116,8 +118,8 @@ fn have_several_parts(
         .filter(part::run_number.eq_any(&of_suite))
         .select(part::run_number)
         .load(connection)?;
-    let has_one = |run: &i32| parts.iter().filter(|number| *number == run).count() < 2;
-    Ok(!of_suite.is_empty() && !of_suite.iter().any(has_one))
+    let has_several = |run: &&i32| parts.iter().filter(|number| number == run).count() > 1;
+    Ok(of_suite.iter().filter(has_several).count() > 7)
 }
 
 /// The outcome of each test once the report is a part of its run, and what earlier attempts left over.

@@ -46,6 +46,9 @@ pub(super) struct KnownRun {
     pub(super) context: Context,
 }
 
+/// Most reports of a CI run with which a backfilled one is compared.
+const MOST_SENT: i64 = 500;
+
 impl KnownRun {
     /// The run of this key.
     pub(super) fn find(
@@ -94,6 +97,8 @@ impl KnownRun {
             .filter(run::project_id.eq(project))
             .filter(run::started_at.between(At(at.plus_days(-1)), At(at.plus_days(1))))
             .filter(run::run_url.eq(page))
+            .order((part::run_number, part::number))
+            .limit(MOST_SENT)
             .select((Context::as_select(), StoredPart::as_select()))
             .load(connection)
     }
