@@ -1,6 +1,6 @@
 //! The lists that runners write of their tests, and the selections that they read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::test::TestName;
 use assay_reports::{within_package, without_package};
@@ -274,7 +274,7 @@ impl Listing {
             Runner::Go | Runner::Surefire => class().into_iter().collect(),
             Runner::Jest | Runner::Vitest => {
                 let files = test.file_path.iter();
-                let files = files.flat_map(|file| [file, within_package(file)]);
+                let files = files.flat_map(|file| BTreeSet::from([file.as_str(), within_package(file)]));
                 files.map(str::to_owned).collect()
             }
             Runner::Dotnet => {

@@ -47,7 +47,7 @@ pub(super) struct KnownRun {
 }
 
 /// Most reports of a CI run with which a backfilled one is compared.
-const MOST_SENT: i64 = 500;
+const MOST_SENT: i64 = 100;
 
 impl KnownRun {
     /// The run of this key.

@@ -24,8 +24,8 @@ struct Case {
     environment: BTreeMap<String, String>,
     /// The header without which every request fails.
     header: (String, String),
-    /// The answers by path, with one value of the query or without it: JSON, a page with the address of the next one, or the report as it
-    /// is (`xml`), in an archive (`zip`) or behind a redirection to another host (`storage`).
+    /// The answers by path, with one value of the query or without it: JSON, a page with the address of the next one, or the
+    /// report as it is (`xml`), in an archive (`zip`) or behind a redirection to another host (`storage`).
     routes: BTreeMap<String, Value>,
     rows: Vec<String>,
 }
