@@ -72,10 +72,11 @@ pub(crate) fn in_runner(test: &TestName, runner: Runner) -> TestName {
         | Runner::Surefire => without_package(&test.name),
     };
     // Vitest's filter is a part of the path below the folder in which it runs.
-    let file = test.file_path.as_deref().map(|file| match runner {
-        Runner::Vitest => within_package(file),
-        _ => file,
-    });
+    let in_package = |file| match runner == Runner::Vitest {
+        true => within_package(file),
+        false => file,
+    };
+    let file = test.file_path.as_deref().map(in_package);
     TestName {
         name: name.to_owned(),
         file_path: file.map(str::to_owned),
