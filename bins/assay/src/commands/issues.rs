@@ -154,7 +154,11 @@ fn apply_all<'c>(
                 status: status @ (403 | 404),
                 reason,
             } if change.number.is_some() => PostError::Refused { status, reason },
-            other => other,
+            other @ (PostError::NoAnswer(_)
+            | PostError::Forbidden { .. }
+            | PostError::RateLimited { .. }
+            | PostError::Refused { .. }
+            | PostError::Unreadable(_)) => other,
         });
         match result {
             Ok(()) => done.push(change),
