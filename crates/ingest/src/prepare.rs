@@ -66,19 +66,26 @@ impl PreparedReport {
         let (key, context) = (recording.run_key.clone(), recording.context.clone());
         let (shard, content) = (recording.shard, recording.content);
         let build = key.split('\t').next().unwrap_or_default();
+        // The reports of one run and shard have one context, and follow each other.
+        let (mut of, mut digests) = (None, [content; 2]);
         for sent in sent.iter().filter(|sent| may_be_of(&sent.sender)) {
             if !sent.context.may_have_revision_of(&context) {
                 continue;
             }
-            recording.run_key = run_key::of_suite(build, sent.context.suite.as_deref());
-            recording.context = sent.context.clone();
-            recording.shard = sent.shard;
-            for is_start_content in [true, false] {
-                content::digest(recording, is_start_content);
-                if sent.content == recording.content {
-                    recording.sender = sent.sender.clone();
-                    return;
-                }
+            if of != Some((&sent.context, sent.shard)) {
+                of = Some((&sent.context, sent.shard));
+                recording.run_key = run_key::of_suite(build, sent.context.suite.as_deref());
+                recording.context = sent.context.clone();
+                recording.shard = sent.shard;
+                digests = [true, false].map(|is_start_content| {
+                    content::digest(recording, is_start_content);
+                    recording.content
+                });
+            }
+            if let Some(found) = digests.iter().find(|digest| sent.content == **digest) {
+                recording.content = *found;
+                recording.sender = sent.sender.clone();
+                return;
             }
         }
         (recording.run_key, recording.context) = (key, context);

@@ -395,7 +395,7 @@ pub struct RecognisedReport {
     pub left_over: LeftOver,
     /// The numbers of the known error signatures, by fingerprint.
     pub signatures: HashMap<String, u32>,
-    /// Whether most of the last runs of its suite on the stable branch have several reports.
+    /// Whether a test failed, and most of the last runs of its suite on the stable branch have several reports.
     pub has_several_parts: bool,
 }
 

@@ -84,6 +84,10 @@ pub(crate) fn recognise(
     let fingerprints: BTreeSet<String> = classes.map(|class| storable(&class.fingerprint)).collect();
     let fingerprints = fingerprints.iter().map(String::as_str);
     let signatures = signature::numbers(known_signatures(connection, of.id.0, fingerprints)?)?;
+    // Only failures are compared with what usually runs.
+    let has_failed = outcomes.iter().any(|outcome| outcome.own.failed_attempts > 0);
+    let has_several_parts =
+        has_failed && have_several_parts(connection, of.id.0, &stable_branch, (&context, now))?;
     Ok(RecognisedReport {
         run: target.run.map(|run| (run.number, run.started_at.0)),
         release_branch,
@@ -92,12 +96,17 @@ pub(crate) fn recognise(
         outcomes,
         left_over,
         signatures,
-        has_several_parts: have_several_parts(connection, of.id.0, &stable_branch, (&context, now))?,
+        has_several_parts,
         context,
     })
 }
 
-/// Whether most of the last ten runs of a suite on the stable branch have several reports. One may be still arriving.
+/// The runs of the stable branch that show how many reports a suite has, and how many of them must have several: one may be
+/// still arriving.
+const LAST_RUNS: i64 = 10;
+const WITH_SEVERAL: usize = 8;
+
+/// Whether most of the last runs of a suite on the stable branch have several reports.
 fn have_several_parts(
     connection: &mut PgConnection,
     project: Uuid,
@@ -111,7 +120,7 @@ fn have_several_parts(
         .filter(stored_run::suite.is_not_distinct_from(context.suite.as_deref()))
         .order((stored_run::started_at.desc(), stored_run::number.desc()))
         .select(stored_run::number)
-        .limit(10)
+        .limit(LAST_RUNS)
         .load::<i32>(connection)?;
     let parts: Vec<i32> = part::table
         .filter(part::project_id.eq(project))
@@ -119,7 +128,7 @@ fn have_several_parts(
         .select(part::run_number)
         .load(connection)?;
     let has_several = |run: &&i32| parts.iter().filter(|number| number == run).count() > 1;
-    Ok(of_suite.iter().filter(has_several).count() > 7)
+    Ok(of_suite.iter().filter(has_several).count() >= WITH_SEVERAL)
 }
 
 /// The outcome of each test once the report is a part of its run, and what earlier attempts left over.
