@@ -171,10 +171,11 @@ fn design(number: i64, dice: &mut Dice) -> Design {
 
 fn run(designs: &[Design], sketch: &Sketch, number: i64, share: i64, started: i64, dice: &mut Dice) -> Run {
     let on_stable = dice.percent(60);
-    let branch = if on_stable {
-        sketch.stable.to_owned()
+    // Each branch has one pull request.
+    let (number_of_branch, branch) = if on_stable {
+        (0, sketch.stable.to_owned())
     } else {
-        dice.pick(&branches()).clone()
+        dice.pick(&(1..).zip(branches()).collect::<Vec<_>>()).clone()
     };
     let pull_request = !on_stable && dice.percent(60);
     let by_flags = sketch.source == ReportSource::Flags;
@@ -188,7 +189,7 @@ fn run(designs: &[Design], sketch: &Sketch, number: i64, share: i64, started: i6
         message: (!pull_request).then(|| format!("Change {number}: \"quoted\" & 日本")),
         author: (!pull_request).then(|| "Jo Döe".to_owned()),
         tested_revision: pull_request.then(|| dice.hex(40)),
-        pr: pull_request.then(|| dice.between(1, 9_000)),
+        pr: pull_request.then_some(number_of_branch),
         pr_title: pull_request.then(|| format!("Warm up the <gateway> no. {number}")),
         ci: match sketch.source {
             ReportSource::Github => Some("github-actions"),

@@ -62,20 +62,24 @@ impl<'h> Timeline<'h> {
     /// Lays out the runs of one variant: its stable chain, then the others in the order of their first run.
     fn lay_out_lane(&mut self, variant_runs: &[VariantRun<'h>], lines: &[Line<'h>]) {
         let mut line_indexes: BTreeMap<Line<'_>, usize> = BTreeMap::new();
-        let mut by_line: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
+        let mut by_line: Vec<(Line<'h>, Vec<_>)> = Vec::new();
         for run in variant_runs.iter().enumerate() {
-            let (branch, is_merge) = lines.get(run.1.revision).copied().unwrap_or_default();
-            let line = (branch, is_merge && !self.stable_branch.is(branch));
+            let mut line = lines.get(run.1.revision).copied().unwrap_or_default();
+            line.is_merge &= !self.stable_branch.is(line.branch);
             let next = by_line.len();
             let place = *line_indexes.entry(line).or_insert(next);
             if place == next {
-                by_line.push((branch, Vec::new()));
+                by_line.push((line, Vec::new()));
             }
             if let Some((_, runs)) = by_line.get_mut(place) {
                 runs.push(run);
             }
         }
-        by_line.sort_by_key(|(branch, _)| !self.stable_branch.is(*branch));
+        let newest: BTreeMap<_, _> = line_indexes
+            .keys()
+            .map(|line| (line.branch, line.change))
+            .collect();
+        by_line.sort_by_key(|(line, _)| !self.stable_branch.is(line.branch));
         let start = self.entries.len();
         let mut lane = Lane {
             positions: start..start + variant_runs.len(),
@@ -83,13 +87,15 @@ impl<'h> Timeline<'h> {
             stable: None,
             stable_newest_first: Vec::new(),
         };
-        for (branch, runs) in by_line {
+        for (Line { branch, change, .. }, runs) in by_line {
             let first = self.entries.len();
             let stable = self.stable_branch.is(branch);
             let chain = Chain {
                 stable,
                 queue: !stable && branch.is_some_and(is_queue_branch),
                 branch,
+                change,
+                is_replaced: newest.get(&branch).is_some_and(|newest| *newest > change),
                 variant: variant_runs.first().map_or("", |run| &run.observed.run.variant),
                 lane: self.lanes.len(),
                 positions: first..first + runs.len(),

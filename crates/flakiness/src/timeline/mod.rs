@@ -107,6 +107,10 @@ pub(crate) struct Chain<'h> {
     pub(crate) queue: bool,
     /// Its branch, if it has a name.
     pub(crate) branch: Option<&'h str>,
+    /// The place of its pull request among those of the branch; 0 without any.
+    pub(crate) change: usize,
+    /// Whether the branch's name is used again for another pull request.
+    pub(crate) is_replaced: bool,
     /// Its variant.
     pub(crate) variant: &'h str,
     /// Its lane.

@@ -3,8 +3,10 @@
 use std::{cmp::Ordering, collections::HashMap};
 
 use assay_domain::{
+    merge_queue::is_queue_branch,
     observation::{RunFacts, RunObservations},
     revision::{RevisionStart, StableBranch},
+    timestamp::Timestamp,
 };
 
 /// A variant run before it has its position.
@@ -47,8 +49,16 @@ impl VariantRun<'_> {
             .then_with(|| repeated(a).cmp(&repeated(b)))
     }
 }
-/// A line of code: the branch of a revision, and whether merges of the branch's revisions were tested.
-pub(crate) type Line<'h> = (Option<&'h str>, bool);
+/// A line of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Line<'h> {
+    /// The branch of its revisions.
+    pub(crate) branch: Option<&'h str>,
+    /// The place of its pull request among those of the branch, whose name may be used again; 0 without any.
+    pub(crate) change: usize,
+    /// Whether merges of the branch's revisions were tested.
+    pub(crate) is_merge: bool,
+}
 
 /// Ranks the revisions by the start of their first run, and returns the line of each by its rank.
 pub(crate) fn rank_revisions<'h>(
@@ -82,18 +92,42 @@ pub(crate) fn rank_revisions<'h>(
             *place = rank;
         }
     }
+    // The first run of each revision on its branch that names a pull request.
+    let mut named: Vec<Option<(Timestamp, i32, i64)>> = vec![None; revisions.len()];
     for run in variant_runs {
         run.revision = ranks.get(run.revision).copied().unwrap_or(0);
+        let facts = &run.observed.run;
+        let revision = revisions.get(run.revision).zip(named.get_mut(run.revision));
+        if let (Some((revision, named)), [number]) = (revision, &facts.pull_requests[..])
+            && revision.start.branch == facts.branch.as_deref()
+        {
+            let found = (facts.started_at, facts.number, *number);
+            *named = Some(named.map_or(found, |named| named.min(found)));
+        }
     }
-    revisions
-        .into_iter()
-        .map(|revision| {
-            (
-                revision.start.branch,
-                matches!(revision.key, RevisionKey::Merge(..)),
-            )
-        })
-        .collect()
+    // The pull requests of each branch, and the place of the last one. A push does not name its pull request.
+    let mut changes: HashMap<&str, (Vec<i64>, usize)> = HashMap::new();
+    let lines = revisions.into_iter().zip(named).map(|(revision, named)| {
+        let branch = revision.start.branch;
+        let has_changes = |branch: &&str| !stable_branch.is(Some(branch)) && !is_queue_branch(branch);
+        let change = branch.filter(has_changes).map_or(0, |branch| {
+            let (numbers, last) = changes.entry(branch).or_default();
+            if let Some((.., number)) = named {
+                let known = numbers.iter().position(|known| *known == number);
+                *last = known.unwrap_or_else(|| {
+                    numbers.push(number);
+                    numbers.len() - 1
+                });
+            }
+            *last
+        });
+        Line {
+            branch,
+            change,
+            is_merge: matches!(revision.key, RevisionKey::Merge(..)),
+        }
+    });
+    lines.collect()
 }
 
 /// A revision before it has a rank.

@@ -367,3 +367,19 @@ fn a_red_main_is_no_branch_that_it_merged() {
     let cause = project.cause(number);
     assert!(cause.probabilities.broken_before > 0.8, "{cause:?}");
 }
+
+#[test]
+fn a_branch_name_used_again_for_another_pull_request_begins_anew() {
+    let earlier_on_branch = |second: i64| {
+        let mut project = Project::with_green_main();
+        let mut newest = 0;
+        for (hours, pull_request) in [(0, 5), (2, 5), (30, second)] {
+            newest = project.run(AFTER_MAIN_MS + hours * HOUR_MS, "renovate/lodash", Some(Some(7)));
+            let pushed = project.history.runs.last_mut().unwrap();
+            pushed.run.pull_requests = vec![pull_request];
+        }
+        project.cause(newest).probabilities.earlier_on_branch
+    };
+    assert!(earlier_on_branch(5) > 0.5, "one pull request");
+    assert_eq!(earlier_on_branch(8), 0.0, "another pull request");
+}

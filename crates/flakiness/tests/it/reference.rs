@@ -45,6 +45,8 @@ pub(crate) struct Row {
     pub(crate) number: i32,
     pub(crate) at: i64,
     pub(crate) branch: Option<String>,
+    /// The place of its revision's pull request among those of the branch.
+    change: usize,
     pub(crate) variant: String,
     pub(crate) revision: String,
     /// The revision at which its code left the stable branch.
@@ -182,6 +184,7 @@ fn rows_of_days(history: &History, now: Timestamp, days: i64) -> (Vec<Row>, BTre
             number: facts.number,
             at: facts.started_at.unix_ms(),
             branch: facts.branch.as_deref().map(str::to_owned),
+            change: 0,
             variant: facts.variant.to_string(),
             revision: facts
                 .revision
@@ -212,12 +215,38 @@ fn rows_of_days(history: &History, now: Timestamp, days: i64) -> (Vec<Row>, BTre
         first
     });
     rows.sort_by_key(|row| (first[&row.revision], row.revision.clone(), row.at, row.number));
+    separate_changes(&mut rows);
     backgrounds(&mut rows);
     separate_rows(&mut rows, &tests);
     mark_lasting_crowds(&mut rows);
     set_stable_rates(&mut rows);
     share_pull_requests(&mut rows);
     (rows, tests)
+}
+
+/// Separates the pull requests of one branch name. A revision belongs to the first one that its branch named for it, else
+/// to that of the branch's revision before.
+fn separate_changes(rows: &mut [Row]) {
+    let mut known: BTreeMap<String, (Vec<i64>, usize)> = BTreeMap::new();
+    for of_revision in rows.chunk_by_mut(|one, other| one.revision == other.revision) {
+        let (_, branch) = chain_of(of_revision, &of_revision[0]);
+        let Some(branch) = branch.filter(|branch| branch != "main" && !is_queue(Some(branch))) else {
+            continue;
+        };
+        let mut own = of_revision
+            .iter()
+            .filter(|row| row.branch.as_ref() == Some(&branch));
+        let number = own.find_map(|row| row.pull_requests.first().copied());
+        let (numbers, last) = known.entry(branch).or_default();
+        if let Some(number) = number {
+            if !numbers.contains(&number) {
+                numbers.push(number);
+            }
+            *last = numbers.iter().position(|known| *known == number).unwrap();
+        }
+        let change = *last;
+        of_revision.iter_mut().for_each(|row| row.change = change);
+    }
 }
 
 /// Gives each row the pull requests of its chain, and those of the run ahead in a queue.
@@ -561,6 +590,10 @@ pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
             .branch
             .clone()
     };
+    let branch = branch.map(|branch| match row.change {
+        0 => branch,
+        change => format!("{branch} #{change}"),
+    });
     (row.variant.clone(), branch)
 }
 

@@ -203,10 +203,13 @@ pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<Pul
         }
     }
     // A push to the branch of a pull request does not name it.
-    let mut of_branch: HashMap<&str, BTreeSet<i64>> = HashMap::new();
+    let mut of_branch: HashMap<(&str, usize), BTreeSet<i64>> = HashMap::new();
     for (chain, tested) in timeline.chains.iter().zip(&tested) {
         if let Some(branch) = chain.branch.filter(|_| !chain.stable) {
-            of_branch.entry(branch).or_default().extend(tested);
+            of_branch
+                .entry((branch, chain.change))
+                .or_default()
+                .extend(tested);
         }
     }
     let of_chains = timeline.chains.iter().zip(tested);
@@ -215,14 +218,14 @@ pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<Pul
             let of_branch = chain
                 .branch
                 .filter(|_| !chain.stable)
-                .and_then(|branch| of_branch.get(branch));
+                .and_then(|branch| of_branch.get(&(branch, chain.change)));
             Arc::from_iter(of_branch.unwrap_or(&tested).iter().copied())
         })
         .collect()
 }
 
 fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {
-    let mut branches: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    let mut branches: BTreeMap<(Option<&str>, usize), usize> = BTreeMap::new();
     let mut facts = vec![
         ChainFacts {
             branch: 0,
@@ -241,7 +244,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
         let next = branches.len();
         let stable = timeline.lanes.get(chain.lane).and_then(|lane| lane.stable);
         *facts = ChainFacts {
-            branch: *branches.entry(chain.branch).or_insert(next),
+            branch: *branches.entry((chain.branch, chain.change)).or_insert(next),
             stable: chain.stable,
             queue: chain.queue,
             variant: chain.lane,
