@@ -87,7 +87,7 @@ pub(crate) fn run(global: &Global, args: &IssuesArgs) -> anyhow::Result<()> {
         now: clock::now(),
     };
     let existing = host.as_ref().map(Issues::list).transpose();
-    let existing = existing.map_err(|error| explained(error).context("the issues were not read"))?;
+    let existing = existing.map_err(|error| explained(error, false).context("the issues were not read"))?;
     let existing = existing.unwrap_or_default();
     let problems = problems(&mut api, args, &place, &listed, &existing)?;
     let mut changes = plan(&problems, &existing);
@@ -148,28 +148,16 @@ fn apply_all<'c>(
 ) -> anyhow::Result<(Vec<Change<'c>>, Option<anyhow::Error>)> {
     let (mut done, mut refused): (Vec<Change<'c>>, _) = (Vec::new(), None);
     for mut change in changes {
-        let result = apply(host, &mut change).map_err(|error| match error {
-            // The token may read issues, so only this one is refused: it may be locked.
-            PostError::Forbidden {
-                status: status @ (403 | 404),
-                reason,
-            } if change.number.is_some() => PostError::Refused { status, reason },
-            other @ (PostError::NoAnswer(_)
-            | PostError::Forbidden { .. }
-            | PostError::RateLimited { .. }
-            | PostError::Refused { .. }
-            | PostError::Unreadable(_)) => other,
-        });
-        match result {
+        match apply(host, &mut change) {
             Ok(()) => done.push(change),
             // It must not keep the other changes from being made.
-            Err(error @ PostError::Refused { .. }) if !error.is_transient() => {
-                refused.get_or_insert(explained(error).context(heading(&change)));
+            Err(error) if is_of_one(&error, &change) => {
+                refused.get_or_insert(explained(error, true).context(heading(&change)));
             }
             Err(error) => {
                 let made = output::count(done.len(), "change");
                 let stopped = format!("{made} made, and the next call goes on");
-                return Err(explained(error).context(heading(&change)).context(stopped));
+                return Err(explained(error, false).context(heading(&change)).context(stopped));
             }
         }
     }
@@ -200,15 +188,25 @@ fn apply(host: &Issues<'_>, change: &mut Change<'_>) -> Result<(), PostError> {
     )
 }
 
-/// An error with what to do about it.
-fn explained(error: PostError) -> anyhow::Error {
+/// Whether the host refuses the change of one issue. The token may read issues, so an issue that it may not write may be
+/// locked.
+fn is_of_one(error: &PostError, change: &Change<'_>) -> bool {
+    match error {
+        PostError::Refused { .. } => !error.is_transient(),
+        PostError::Forbidden { status, .. } => change.number.is_some() && matches!(status, 403 | 404),
+        PostError::NoAnswer(_) | PostError::RateLimited { .. } | PostError::Unreadable(_) => false,
+    }
+}
+
+/// An error with what to do about it. It may be of one issue.
+fn explained(error: PostError, is_of_one: bool) -> anyhow::Error {
     let advice = match &error {
+        PostError::Forbidden { .. } if is_of_one => {
+            "unlock the issue, or give the token the right to write issues"
+        }
         PostError::Forbidden { .. } => {
             "give it `permissions: issues: write` on GitHub, or the scope api and the role Reporter on GitLab"
         }
-        PostError::Refused {
-            status: 403 | 404, ..
-        } => "unlock the issue, or give the token the right to write issues",
         PostError::Refused { status: 410, .. } => "turn on issues in the settings of the repository",
         PostError::Refused {
             status: 400 | 422, ..

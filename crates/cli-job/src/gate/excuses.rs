@@ -61,13 +61,22 @@ impl Excuse {
         }
     }
 
-    /// Whether it excuses a failure.
-    pub fn covers(&self, failure: &JudgedFailure, now: Timestamp) -> bool {
-        self.state(now) == ExcuseState::InForce
-            && self.test == failure.test_name
-            && (self.file.is_none() || self.file == failure.file_path)
-            && failure.fingerprint.as_ref() == Some(&self.fingerprint)
-            && failure.may_be_accepted()
+    /// Whether it is about the test of a failure.
+    pub(super) fn is_about(&self, failure: &JudgedFailure) -> bool {
+        self.test == failure.test_name && (self.file.is_none() || self.file == failure.file_path)
+    }
+
+    /// Why it does not excuse a failure of its test; none if it does.
+    pub(super) fn refusal(&self, failure: &JudgedFailure, now: Timestamp) -> Option<&'static str> {
+        match self.state(now) {
+            ExcuseState::Expired => Some("that day is over"),
+            ExcuseState::TooLong => Some("that day is more than 30 days ahead"),
+            ExcuseState::InForce if failure.fingerprint.as_ref() != Some(&self.fingerprint) => {
+                Some("for another error")
+            }
+            ExcuseState::InForce if !failure.may_be_accepted() => Some("this change probably broke it"),
+            ExcuseState::InForce => None,
+        }
     }
 
     /// Who excused what until when, as a sentence without a full stop.

@@ -274,15 +274,22 @@ impl Rules {
                     true
                 }
             };
-            let mut excuses = self.excuses.iter().filter(|_| may_be_excused);
-            match excuses.find(|excuse| excuse.covers(failure, self.now)) {
-                Some(excuse) => {
+            let excuses = self.excuses.iter().filter(|_| may_be_excused);
+            let of_test = excuses.filter(|excuse| excuse.is_about(failure));
+            let judged = of_test.map(|excuse| (excuse, excuse.refusal(failure, self.now)));
+            match judged.min_by_key(|(_, refusal)| refusal.is_some()) {
+                Some((excuse, None)) => {
                     any = true;
                     failure.explanation = excuse.sentence();
                     *refusal = None;
+                    continue;
                 }
-                None => others.push((failure.mine, failure.in_mass_failure)),
+                Some((Excuse { until, owner, .. }, Some(why))) => {
+                    failure.explanation += &format!("; excused until {until} by {owner}, but {why}");
+                }
+                None => {}
             }
+            others.push((failure.mine, failure.in_mass_failure));
         }
         any.then(|| any_mine(others))
     }

@@ -329,6 +329,15 @@ fn an_excuse_with_a_date_says_who_gave_it_and_leaves_the_other_failures_to_the_r
         decide(&run(vec![possible.clone(), other]), &rules).outcome,
         GateOutcome::Rerun
     );
+    let another_error = JudgedFailure {
+        fingerprint: Some("0".repeat(32)),
+        ..possible.clone()
+    };
+    let refused = decide(&run(vec![another_error]), &rules);
+    assert_eq!(
+        refused.failed[0].0.explanation,
+        "Failed in 4 of 120 runs on good code; excused until 2026-11-20 by @org/web, but for another error"
+    );
     // The rules of the job precede the file of the sources.
     let never = Rules {
         never: vec![Pattern::new("cart*").unwrap()],
