@@ -1,7 +1,7 @@
 //! The constants of the model: its version, and the evidence that each verdict requires.
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "14";
+pub const ENGINE_VERSION: &str = "15";
 
 /// The main constants of the model and of the verdicts, by name. `docs/engine.md` explains them.
 pub fn constants() -> Vec<(&'static str, Vec<f64>)> {

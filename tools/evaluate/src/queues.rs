@@ -215,6 +215,8 @@ struct Score {
     right: u32,
     innocent: u32,
     blamed: u32,
+    /// The innocent changes that the probabilities of the blamed ones above .5 predict.
+    predicted: f64,
 }
 
 impl Score {
@@ -227,9 +229,13 @@ impl Score {
             Truth::Base => blame == Blame::Base,
             Truth::Chance => blame == Blame::Chance,
         });
+        let is_blamed = is_blamed && probability > 0.5;
+        if is_blamed {
+            self.predicted += 1.0 - probability;
+        }
         if truth != Truth::Own {
             self.innocent += 1;
-            self.blamed += u32::from(is_blamed && probability > 0.5);
+            self.blamed += u32::from(is_blamed);
         }
     }
 
@@ -239,24 +245,28 @@ impl Score {
             right: self.right + other.right,
             innocent: self.innocent + other.innocent,
             blamed: self.blamed + other.blamed,
+            predicted: self.predicted + other.predicted,
         }
     }
 
     fn row(self) -> String {
         let share = |part: u32, all: u32| 100.0 * f64::from(part) / f64::from(all.max(1));
         format!(
-            "{} | {:.1} | {} of {}",
+            "{} | {:.1} | {} of {} | {:.1}",
             self.ejections,
             share(self.right, self.ejections),
             self.blamed,
-            self.innocent
+            self.innocent,
+            self.predicted
         )
     }
 }
 
 /// The table over these seeds: with and without the kind of run.
 pub(crate) fn table(seeds: &[u64]) -> String {
-    let mut text = "| Batch | Ejections | Right, % | Innocent ones blamed |\n|---|--:|--:|--:|\n".to_owned();
+    let mut text =
+        "| Batch | Ejections | Right, % | Innocent ones blamed | Predicted |\n|---|--:|--:|--:|--:|\n"
+            .to_owned();
     for is_kind in [true, false] {
         let mut by_size = [Score::default(); LARGEST + 1];
         for seed in seeds {

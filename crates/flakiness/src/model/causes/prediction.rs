@@ -241,10 +241,15 @@ pub(crate) fn predict(
         Step::First => raised_at_first(branch_breaks(on_branches), passed_alone),
         Step::SameRevision | Step::NewRevision => branch_breaks(on_branches),
     };
-    let drift = own.map(|own| (times * own).min(OUTSIDE_AT_MOST));
+    let drift = match (chain.stable, result.witnesses) {
+        // One branch may be merged, which explains no other one.
+        (true, 0 | 1) => ZERO,
+        (true, _) => [OUTSIDE_AT_MOST; GRID],
+        (false, _) => own.map(|own| (times * own).min(OUTSIDE_AT_MOST)),
+    };
     let with = |faults: &Faults| match (link.step, chain.stable) {
         (Step::First, true) => first_on_stable(faults),
-        (_, true) => new_on_stable(now, faults, stable_mends, crowd),
+        (_, true) => new_on_stable(now, faults, stable_mends, crowd, &drift),
         (_, false) => new_revision(now, (&m, &base), &faults.broken, crowd, &drift),
     };
     let faults_of = |predicted: &Prediction| Faults {
@@ -320,7 +325,7 @@ fn rerun(now: &Shares, breaks: f64, has_witness: bool) -> Prediction {
 }
 
 /// The state before the first result of a new revision of the stable branch.
-fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Prediction {
+fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64, outside: &PerRate) -> Prediction {
     let keeps = 1.0 - mends;
     let mut predicted = Prediction {
         shares: Shares::NONE,
@@ -334,16 +339,18 @@ fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Predi
         breaks_before: ZERO,
     };
     for (k, outage) in now.any_outage().into_iter().enumerate() {
-        let (breaks, begins) = (predicted.breaks[k], predicted.begins[k]);
+        let (own, begins) = (predicted.breaks[k], predicted.begins[k]);
+        let drift = (1.0 - own - begins) * outside[k];
+        predicted.breaks[k] += drift;
         let code = now.before[k] + now.this[k] + now.earlier[k];
-        predicted.shares.good[k] = (1.0 - breaks - begins) * now.good[k]
+        predicted.shares.good[k] = (1.0 - own - drift - begins) * now.good[k]
             + (1.0 - keeps) * (code + now.drift[k])
             + (1.0 - OUTAGE_LASTS) * outage;
         predicted.shares.outage[k] = now.good[k] * begins;
         predicted.shares.outage_before[k] = OUTAGE_LASTS * outage;
-        predicted.shares.this[k] = now.good[k] * breaks;
+        predicted.shares.this[k] = now.good[k] * own;
         predicted.shares.before[k] = keeps * code;
-        predicted.shares.drift[k] = keeps * now.drift[k];
+        predicted.shares.drift[k] = keeps * now.drift[k] + now.good[k] * drift;
     }
     predicted
 }

@@ -246,6 +246,8 @@ pub(super) fn one_rate(
         };
         let d = match here.witnesses.branches {
             0 => 0.0,
+            1 if stable => 0.0,
+            _ if stable => 0.3,
             1 => f64::min(0.3, 2.0 * f64::max(of_branch, at_first)),
             _ => f64::min(0.3, 6.0 * f64::max(of_branch, at_first)),
         };
@@ -324,8 +326,7 @@ pub(super) fn one_rate(
                     let mut own = h * (1.0 - caught);
                     let begins = if stable { begins } else { 0.0 };
                     own += (1.0 - own - begins - caught) * x;
-                    let d = if stable { 0.0 } else { d };
-                    let drift = (1.0 - own - caught) * d;
+                    let drift = (1.0 - own - begins - caught) * d;
                     let (e, i) = if stable {
                         (0.0, k * (i + n + e))
                     } else {
