@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use assay_answers::failures::{action, gate};
+use assay_answers::failures::{action, gate, is_of_run};
 use assay_flakiness::{
     FailureCause, any_mine,
     domain::{
@@ -193,7 +193,7 @@ pub(crate) fn judge(
         suspects.push(Suspect {
             mine: failure.probabilities.mine(),
             lasting: lasting(failure),
-            in_mass_failure: failure.in_mass_failure,
+            in_mass_failure: is_of_run(failure.in_mass_failure, failure.probabilities.environment),
             same_error: failure.facts.same_error.in_this_run + 1,
             process: process.unwrap_or(ProcessOf::Suite),
             results: RerunResults::default(),

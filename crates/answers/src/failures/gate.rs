@@ -82,8 +82,11 @@ impl ByCause {
     }
 }
 
+/// From this probability of its environment on, a failure counts as one of its run.
+const OF_THE_RUN: f64 = 0.5;
+
 /// The gate of a run, or of the runs of a commit. A test that failed in several variants counts once, with the highest
-/// probability that the branch broke it. Failures of mass failures have one cause, so they count once too.
+/// probability that the branch broke it. Failures [of the run](is_of_run) have one cause, so they count once too.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let worst = worst_of_tests(causes);
     let mut by_cause = ByCause::default();
@@ -107,8 +110,15 @@ fn worst_of_tests<'a>(
     worst
 }
 
+/// Whether a failure counts as one of its run, with one cause for all of these: it failed in a mass failure, or most
+/// probably by the `environment`.
+pub fn is_of_run(in_mass_failure: bool, environment: f64) -> bool {
+    in_mass_failure || environment >= OF_THE_RUN
+}
+
 fn mine_of(failure: &&FailureCause) -> (f64, bool) {
-    let has_shared_cause = failure.in_mass_failure || failure.facts.nothing_compares;
+    let is_of_run = is_of_run(failure.in_mass_failure, failure.probabilities.environment);
+    let has_shared_cause = is_of_run || failure.facts.nothing_compares;
     (failure.probabilities.mine(), has_shared_cause)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_answers::changes::NotRun;
+use assay_answers::{changes::NotRun, failures::is_of_run};
 use assay_cli_local::{
     analysis::{CausedFailure, Causes},
     sources::checkout::sources,
@@ -80,7 +80,8 @@ pub struct JudgedFailure {
     pub mine: f64,
     /// P(it failed because of the environment, or of code that was broken before).
     pub lasting: f64,
-    /// Whether many tests failed together in its run. Such failures have one cause.
+    /// Whether many tests failed together in its run, or it failed most probably by the environment. Such failures have one
+    /// cause.
     pub in_mass_failure: bool,
     /// Whether reruns cleared it: it passed again, or a test of its mass failure did, so this change is an unlikely cause.
     pub cleared: bool,
@@ -403,7 +404,7 @@ impl From<Failure> for JudgedFailure {
             cause,
             mine: failure.mine,
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
-            in_mass_failure: failure.in_mass_failure,
+            in_mass_failure: is_of_run(failure.in_mass_failure, failure.probabilities.environment),
             cleared: false,
             explanation: failure.explanation,
             broken_on_stable: is_broken || (fails_on_stable && !is_flaky && cause == Cause::BrokenBefore),
@@ -426,7 +427,7 @@ impl From<CausedFailure> for JudgedFailure {
             cause: failure.cause,
             mine: failure.mine,
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
-            in_mass_failure: failure.in_mass_failure,
+            in_mass_failure: is_of_run(failure.in_mass_failure, failure.probabilities.environment),
             cleared: false,
             explanation: failure.explanation,
             broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,
