@@ -383,22 +383,3 @@ fn a_branch_name_used_again_for_another_pull_request_begins_anew() {
     assert!(earlier_on_branch(5) > 0.5, "one pull request");
     assert_eq!(earlier_on_branch(8), 0.0, "another pull request");
 }
-
-#[test]
-fn no_commit_of_main_alone_broke_what_several_branches_met_before() {
-    let mine = |branches: i64| {
-        let mut project = Project::with_green_main();
-        for branch in 0..branches {
-            let at_ms = AFTER_MAIN_MS + branch * HOUR_MS;
-            project.run(at_ms, &format!("pull-{branch}"), Some(Some(7)));
-        }
-        let number = project.run(AFTER_MAIN_MS + branches * HOUR_MS, "main", Some(Some(7)));
-        project.mine(number)
-    };
-    // It may have been merged.
-    assert!(mine(1) > BLOCKS_FROM, "{}", mine(1));
-    for branches in [2, 3, 5] {
-        let mine = mine(branches);
-        assert!((PASSES_BELOW..BLOCKS_FROM).contains(&mine), "{branches}: {mine}");
-    }
-}
