@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use assay_answers::failures::{action, gate, is_of_run};
+use assay_answers::failures::{action, gate, shared};
 use assay_flakiness::{
     FailureCause, any_mine,
     domain::{
@@ -193,7 +193,7 @@ pub(crate) fn judge(
         suspects.push(Suspect {
             mine: failure.probabilities.mine(),
             lasting: lasting(failure),
-            in_mass_failure: is_of_run(failure.in_mass_failure, failure.probabilities.environment),
+            in_mass_failure: failure.in_mass_failure,
             same_error: failure.facts.same_error.in_this_run + 1,
             process: process.unwrap_or(ProcessOf::Suite),
             results: RerunResults::default(),
@@ -234,10 +234,15 @@ pub(crate) fn judge(
                 suspect.judged_by_engine(cause.probabilities.mine(), lasting(cause));
             }
         }
-        let in_mass_failure = suspects.iter().map(|suspect| suspect.in_mass_failure);
-        last = action(any_mine(
-            reruns::mines_now(&suspects).into_iter().zip(in_mass_failure),
-        ));
+        let mines = reruns::mines_now(&suspects)
+            .into_iter()
+            .zip(&suspects)
+            .zip(&failed);
+        last = action(any_mine(mines.map(|((mine, suspect), failure)| {
+            let by_engine = causes.get(&failure.test);
+            let environment = by_engine.map_or(0.0, |cause| cause.probabilities.environment);
+            (mine, shared(mine, suspect.in_mass_failure, environment))
+        })));
     }
     add(&mut score.after, last);
     // Later runs are judged by the stored results of the reruns, too.

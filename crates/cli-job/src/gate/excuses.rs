@@ -66,14 +66,19 @@ impl Excuse {
         self.test == failure.test_name && (self.file.is_none() || self.file == failure.file_path)
     }
 
+    /// Whether it is about the error of a failure.
+    pub(super) fn has_error_of(&self, failure: &JudgedFailure) -> bool {
+        failure.fingerprint.as_ref() == Some(&self.fingerprint)
+    }
+
     /// Why it does not excuse a failure of its test; none if it does.
     pub(super) fn refusal(&self, failure: &JudgedFailure, now: Timestamp) -> Option<&'static str> {
+        if !self.has_error_of(failure) {
+            return Some("for another error");
+        }
         match self.state(now) {
             ExcuseState::Expired => Some("that day is over"),
             ExcuseState::TooLong => Some("that day is more than 30 days ahead"),
-            ExcuseState::InForce if failure.fingerprint.as_ref() != Some(&self.fingerprint) => {
-                Some("for another error")
-            }
             ExcuseState::InForce if !failure.may_be_accepted() => Some("this change probably broke it"),
             ExcuseState::InForce => None,
         }

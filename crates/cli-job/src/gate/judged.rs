@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_answers::{changes::NotRun, failures::is_of_run};
+use assay_answers::{changes::NotRun, failures::shared};
 use assay_cli_local::{
     analysis::{CausedFailure, Causes},
     sources::checkout::sources,
@@ -80,8 +80,9 @@ pub struct JudgedFailure {
     pub mine: f64,
     /// P(it failed because of the environment, or of code that was broken before).
     pub lasting: f64,
-    /// Whether many tests failed together in its run, or it failed most probably by the environment. Such failures have one
-    /// cause.
+    /// P(it failed because of the environment).
+    pub environment: f64,
+    /// Whether many tests failed together in its run. Such failures have one cause.
     pub in_mass_failure: bool,
     /// Whether reruns cleared it: it passed again, or a test of its mass failure did, so this change is an unlikely cause.
     pub cleared: bool,
@@ -99,6 +100,16 @@ pub struct JudgedFailure {
     pub first_failed_at: Option<Timestamp>,
     /// The fingerprint of its error, if it has one.
     pub fingerprint: Option<String>,
+}
+
+impl JudgedFailure {
+    /// P(this branch broke it), and P(a cause outside of it that failed others of the run, too).
+    pub(super) fn mine_and_shared(&self) -> (f64, f64) {
+        (
+            self.mine,
+            shared(self.mine, self.in_mass_failure, self.environment),
+        )
+    }
 }
 
 /// The answer of the changes route, as far as the gate needs it.
@@ -404,7 +415,8 @@ impl From<Failure> for JudgedFailure {
             cause,
             mine: failure.mine,
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
-            in_mass_failure: is_of_run(failure.in_mass_failure, failure.probabilities.environment),
+            in_mass_failure: failure.in_mass_failure,
+            environment: failure.probabilities.environment,
             cleared: false,
             explanation: failure.explanation,
             broken_on_stable: is_broken || (fails_on_stable && !is_flaky && cause == Cause::BrokenBefore),
@@ -427,7 +439,8 @@ impl From<CausedFailure> for JudgedFailure {
             cause: failure.cause,
             mine: failure.mine,
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
-            in_mass_failure: is_of_run(failure.in_mass_failure, failure.probabilities.environment),
+            in_mass_failure: failure.in_mass_failure,
+            environment: failure.probabilities.environment,
             cleared: false,
             explanation: failure.explanation,
             broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,

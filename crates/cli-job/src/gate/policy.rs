@@ -277,7 +277,7 @@ impl Rules {
             let excuses = self.excuses.iter().filter(|_| may_be_excused);
             let of_test = excuses.filter(|excuse| excuse.is_about(failure));
             let judged = of_test.map(|excuse| (excuse, excuse.refusal(failure, self.now)));
-            match judged.min_by_key(|(_, refusal)| refusal.is_some()) {
+            match judged.min_by_key(|(excuse, refusal)| (refusal.is_some(), !excuse.has_error_of(failure))) {
                 Some((excuse, None)) => {
                     any = true;
                     failure.explanation = excuse.sentence();
@@ -289,7 +289,7 @@ impl Rules {
                 }
                 None => {}
             }
-            others.push((failure.mine, failure.in_mass_failure));
+            others.push(failure.mine_and_shared());
         }
         any.then(|| any_mine(others))
     }

@@ -207,6 +207,7 @@ impl Reruns {
                 suspect.judged_by_engine(by_server.mine, by_server.lasting);
                 *cause = by_server.cause;
                 failure.cause = by_server.cause;
+                failure.environment = by_server.environment;
                 failure.explanation.clone_from(&by_server.explanation);
             }
         }
@@ -235,7 +236,7 @@ impl Reruns {
             }
         }
         let failed = self.judged.failed();
-        self.judged.mine = any_mine(failed.map(|failure| (failure.mine, failure.in_mass_failure)));
+        self.judged.mine = any_mine(failed.map(JudgedFailure::mine_and_shared));
         self.judged.action = action(self.judged.mine);
     }
 

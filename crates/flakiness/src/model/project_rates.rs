@@ -93,8 +93,7 @@ fn days(milliseconds: i64) -> f64 {
 enum FailedOn<'h> {
     Nothing,
     OneBranch {
-        /// Its name, and the place of its pull request.
-        branch: (Option<&'h str>, usize),
+        branch: Option<&'h str>,
         /// Whether it failed there again, or passed at a later revision.
         is_confirmed: bool,
         /// Whether no other test failed in these runs.
@@ -147,11 +146,7 @@ fn of_branches(timeline: &Timeline<'_>, mass_failure: &[bool]) -> (f64, f64) {
                     *failed_on = FailedOn::More;
                 } else {
                     let is_alone = entry.failures.len() == 1;
-                    failed_on.failed(
-                        (chain.branch, chain.change),
-                        failure.failed_attempts > 1,
-                        is_alone,
-                    );
+                    failed_on.failed(chain.branch, failure.failed_attempts > 1, is_alone);
                     red.entry(failure.test).or_insert(entry.revision);
                 }
             }
@@ -180,7 +175,7 @@ fn of_branches(timeline: &Timeline<'_>, mass_failure: &[bool]) -> (f64, f64) {
 
 impl<'h> FailedOn<'h> {
     /// Adds a failure on a branch: whether it was repeated in its run, and whether no other test failed there.
-    fn failed(&mut self, on: (Option<&'h str>, usize), again: bool, alone: bool) {
+    fn failed(&mut self, on: Option<&'h str>, again: bool, alone: bool) {
         *self = match *self {
             Self::Nothing => Self::OneBranch {
                 branch: on,

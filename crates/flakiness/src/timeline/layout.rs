@@ -22,6 +22,7 @@ impl<'h> Timeline<'h> {
         if self.lanes.len() > 1 {
             self.join_variants(lines.len());
         }
+        self.mark_replaced();
         self.newest_first = (0..self.entries.len()).collect();
         let entries = &self.entries;
         self.newest_first.sort_by_key(|position| {
@@ -40,6 +41,31 @@ impl<'h> Timeline<'h> {
             if let Some(lane) = self.lanes.get_mut(chain.lane) {
                 lane.stable_newest_first.push(*position);
             }
+        }
+    }
+
+    /// Marks the chains after which their branch's name was used again.
+    fn mark_replaced(&mut self) {
+        let at = |position: usize| self.entries.get(position).map(Entry::started_at);
+        let mut began: BTreeMap<(&str, usize), Timestamp> = BTreeMap::new();
+        for chain in &self.chains {
+            let Some((branch, start)) = chain.branch.zip(at(chain.positions.start)) else {
+                continue;
+            };
+            let began = began.entry((branch, chain.change)).or_insert(start);
+            *began = start.min(*began);
+        }
+        let mut newest: BTreeMap<&str, (Timestamp, usize)> = BTreeMap::new();
+        for ((branch, change), start) in began {
+            let newest = newest.entry(branch).or_insert((start, change));
+            *newest = (start, change).max(*newest);
+        }
+        for chain in &mut self.chains {
+            let last = self.entries.get(chain.positions.clone()).and_then(<[_]>::last);
+            let newest = chain.branch.and_then(|branch| newest.get(branch));
+            chain.is_replaced = newest
+                .zip(last)
+                .is_some_and(|((start, change), last)| *change != chain.change && *start > last.started_at());
         }
     }
 
@@ -75,10 +101,6 @@ impl<'h> Timeline<'h> {
                 runs.push(run);
             }
         }
-        let newest: BTreeMap<_, _> = line_indexes
-            .keys()
-            .map(|line| (line.branch, line.change))
-            .collect();
         by_line.sort_by_key(|(line, _)| !self.stable_branch.is(line.branch));
         let start = self.entries.len();
         let mut lane = Lane {
@@ -95,7 +117,7 @@ impl<'h> Timeline<'h> {
                 queue: !stable && branch.is_some_and(is_queue_branch),
                 branch,
                 change,
-                is_replaced: newest.get(&branch).is_some_and(|newest| *newest > change),
+                is_replaced: false,
                 variant: variant_runs.first().map_or("", |run| &run.observed.run.variant),
                 lane: self.lanes.len(),
                 positions: first..first + runs.len(),

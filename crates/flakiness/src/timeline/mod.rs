@@ -109,7 +109,7 @@ pub(crate) struct Chain<'h> {
     pub(crate) branch: Option<&'h str>,
     /// The place of its pull request among those of the branch; 0 without any.
     pub(crate) change: usize,
-    /// Whether the branch's name is used again for another pull request.
+    /// Whether the branch's name was used again for another pull request after its last run.
     pub(crate) is_replaced: bool,
     /// Its variant.
     pub(crate) variant: &'h str,

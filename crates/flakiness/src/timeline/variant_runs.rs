@@ -92,30 +92,30 @@ pub(crate) fn rank_revisions<'h>(
             *place = rank;
         }
     }
-    // The first run of each revision on its branch that names a pull request.
-    let mut named: Vec<Option<(Timestamp, i32, i64)>> = vec![None; revisions.len()];
+    // The first run of each head of a branch that names a pull request. A push of it and a merge are two revisions.
+    let mut named: HashMap<(&str, &str), (Timestamp, i32, i64)> = HashMap::new();
     for run in variant_runs {
         run.revision = ranks.get(run.revision).copied().unwrap_or(0);
         let facts = &run.observed.run;
-        let revision = revisions.get(run.revision).zip(named.get_mut(run.revision));
-        if let (Some((revision, named)), [number]) = (revision, &facts.pull_requests[..])
-            && revision.start.branch == facts.branch.as_deref()
-        {
+        if let (Some(branch), [number]) = (facts.branch.as_deref(), &facts.pull_requests[..]) {
             let found = (facts.started_at, facts.number, *number);
-            *named = Some(named.map_or(found, |named| named.min(found)));
+            let first = named.entry((branch, RevisionKey::of(facts).head()));
+            first
+                .and_modify(|first| *first = (*first).min(found))
+                .or_insert(found);
         }
     }
     // The pull requests of each branch, and the place of the last one. A push does not name its pull request.
     let mut changes: HashMap<&str, (Vec<i64>, usize)> = HashMap::new();
-    let lines = revisions.into_iter().zip(named).map(|(revision, named)| {
+    let lines = revisions.into_iter().map(|revision| {
         let branch = revision.start.branch;
         let has_changes = |branch: &&str| !stable_branch.is(Some(branch)) && !is_queue_branch(branch);
         let change = branch.filter(has_changes).map_or(0, |branch| {
             let (numbers, last) = changes.entry(branch).or_default();
-            if let Some((.., number)) = named {
-                let known = numbers.iter().position(|known| *known == number);
+            if let Some((.., number)) = named.get(&(branch, revision.key.head())) {
+                let known = numbers.iter().position(|known| known == number);
                 *last = known.unwrap_or_else(|| {
-                    numbers.push(number);
+                    numbers.push(*number);
                     numbers.len() - 1
                 });
             }
@@ -159,6 +159,13 @@ impl<'h> RevisionKey<'h> {
             (Some(revision), Some(merge)) => Self::Merge(revision, merge),
             (Some(revision), None) => Self::Named(revision),
             (None, _) => Self::Own(run.number, &run.id),
+        }
+    }
+
+    /// The revision itself, of which a merge may have been tested.
+    const fn head(self) -> &'h str {
+        match self {
+            Self::Named(head) | Self::Merge(head, _) | Self::Own(_, head) => head,
         }
     }
 }

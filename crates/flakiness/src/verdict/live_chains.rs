@@ -83,12 +83,12 @@ impl LiveChains {
             .and_then(|run| test_counts.timeline.history.runs.get(run))
             .map(|last| last.run.started_at);
         let mut by_branch: BTreeMap<Option<&str>, FailingEnd> = BTreeMap::new();
-        let is_no_branch = |chain: usize| {
+        let is_queue = |chain: usize| {
             let chain = test_counts.timeline.chains.get(chain);
-            chain.is_some_and(|chain| chain.queue || chain.is_replaced)
+            chain.is_some_and(|chain| chain.queue)
         };
         let of_branches = chain_counts.failing_ends.iter();
-        for end in of_branches.filter(|end| !end.stable && !is_no_branch(end.chain)) {
+        for end in of_branches.filter(|end| !end.stable && !is_queue(end.chain)) {
             let newest_here = newest_of_chain(test_counts, end.chain);
             let decides = !ran_on_stable && newest_here == newest;
             let is_gone = is_gone(test_counts, end.chain);
@@ -114,7 +114,7 @@ impl LiveChains {
             }
         }
         if !ran_on_stable && self.failing_now.is_none() {
-            for chain in (0..test_counts.timeline.chains.len()).filter(|chain| !is_no_branch(*chain)) {
+            for chain in (0..test_counts.timeline.chains.len()).filter(|chain| !is_queue(*chain)) {
                 let decides = newest.is_some() && newest_of_chain(test_counts, chain) == newest;
                 if decides && !is_gone(test_counts, chain) {
                     self.note_red(test_counts, chain);
@@ -274,9 +274,13 @@ fn has_left(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
         == required
 }
 
-/// Whether the newest complete run of a chain lacks the test, and no later run has it. Such a test does not fail now. Only
-/// [`has_left`] shows that a broken one is gone, because a run may be of selected tests.
+/// Whether the newest complete run of a chain lacks the test, and no later run has it, or the chain is replaced. Such a test
+/// does not fail now. Only [`has_left`] shows that a broken one is gone, because a run may be of selected tests.
 fn is_gone(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
+    let of_chain = test_counts.timeline.chains.get(chain);
+    if of_chain.is_some_and(|chain| chain.is_replaced) {
+        return true;
+    }
     let deciding = positions_of(test_counts, chain).filter_map(|position| {
         let observed = test_counts.timeline.entries.get(position)?.observed;
         let has_test = test_counts.column.contains(position);

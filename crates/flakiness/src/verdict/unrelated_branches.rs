@@ -16,10 +16,9 @@ pub(crate) fn runs(test_counts: TestCounts<'_, '_>, failed: &[FailuresInRun]) ->
             let chain = test_counts.considered(failure.position)?.entry.chain;
             let chain = timeline.chains.get(chain);
             let chain = chain.filter(|chain| !chain.stable && !chain.queue)?;
-            let branch = (chain.branch?, chain.change);
-            Some((*timeline.run_of.get(failure.position)?, branch))
+            Some((*timeline.run_of.get(failure.position)?, chain.branch?))
         });
-    let by_run: BTreeMap<usize, (&str, usize)> = of_failures.collect();
+    let by_run: BTreeMap<usize, &str> = of_failures.collect();
     if by_run.is_empty() {
         return Vec::new();
     }

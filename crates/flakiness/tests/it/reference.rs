@@ -330,7 +330,7 @@ pub(crate) fn of_branches(rows: &[Row], chains: &[(String, Option<String>)]) -> 
             .iter()
             .filter(|(_, _, (letter, _))| *letter != 'P')
             .collect();
-        let branches: BTreeSet<_> = failed.iter().map(|(_, chain, _)| &chain.1).collect();
+        let branches: BTreeSet<_> = failed.iter().map(|(_, chain, _)| name_of(chain)).collect();
         let is_on_one = branches.len() == 1
             && failed
                 .iter()
@@ -595,6 +595,11 @@ pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
         change => format!("{branch} #{change}"),
     });
     (row.variant.clone(), branch)
+}
+
+/// The branch of a chain, whatever its pull request.
+pub(crate) fn name_of((_, branch): &Chain) -> Option<&str> {
+    branch.as_deref()?.split(" #").next()
 }
 
 fn judge(

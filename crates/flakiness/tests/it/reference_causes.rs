@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use crate::{
     history,
     reference::{
-        HYPOTHESES, Row, THETA, calendar, chain_of, is_queue, is_same_crowd, next_of_crowd, of_branches,
-        prior_of_reliable, rows, stable_chains, touchy,
+        HYPOTHESES, Row, THETA, calendar, chain_of, is_queue, is_same_crowd, name_of, next_of_crowd,
+        of_branches, prior_of_reliable, rows, stable_chains, touchy,
     },
 };
 
@@ -74,7 +74,7 @@ fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesse
         before
     };
     let letter = |i: usize| rows[order[i]].results[&test].0;
-    let branch = |i: usize| chain_of(rows, &rows[order[i]]).1;
+    let branch = |i: usize| name_of(&chain_of(rows, &rows[order[i]])).map(str::to_owned);
     let tested = |i: usize| &rows[order[i]].pull_requests;
     let is_same_change = |i: usize, j: usize| branch(i) == branch(j) || !tested(i).is_disjoint(tested(j));
     let last_pass = before.iter().rposition(|i| letter(*i) != 'F');
@@ -194,7 +194,10 @@ fn six_of_test(rows: &[Row], test: u32, (learned, of_stable): (&StableBranch, bo
     let chains: Vec<_> = rows.iter().map(|row| chain_of(rows, row)).collect();
     let runs: BTreeSet<_> = results
         .iter()
-        .map(|s| (&s.branch, s.is_stable().then_some(s.row.number)))
+        .map(|s| {
+            let name = name_of(&chain_of(rows, s.row)).map(str::to_owned);
+            (name, s.is_stable().then_some(s.row.number))
+        })
         .collect();
     let at_least = if runs.len() < 6 { 0.0006 } else { 0.0 };
     let (rate, broken_alone) = of_branches(rows, &chains);

@@ -14,6 +14,7 @@ pub(crate) fn flake(name: &str) -> JudgedFailure {
         mine: 0.01,
         lasting: 0.0,
         in_mass_failure: false,
+        environment: 0.0,
         cleared: false,
         explanation: "Failed in 4 of 120 runs on good code".to_owned(),
         broken_on_stable: false,

@@ -242,7 +242,7 @@ pub(crate) fn predict(
         Step::SameRevision | Step::NewRevision => branch_breaks(on_branches),
     };
     let drift = match (chain.stable, result.witnesses) {
-        // One branch may be merged, which explains no other one.
+        // A single branch was probably merged. Of several, one may be.
         (true, 0 | 1) => ZERO,
         (true, _) => [OUTSIDE_AT_MOST; GRID],
         (false, _) => own.map(|own| (times * own).min(OUTSIDE_AT_MOST)),

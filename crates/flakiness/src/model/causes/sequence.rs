@@ -225,7 +225,7 @@ pub(crate) fn pull_requests(timeline: &Timeline<'_>, order: &[usize]) -> Vec<Pul
 }
 
 fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<ChainFacts> {
-    let mut branches: BTreeMap<(Option<&str>, usize), usize> = BTreeMap::new();
+    let mut branches: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     let mut facts = vec![
         ChainFacts {
             branch: 0,
@@ -244,7 +244,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
         let next = branches.len();
         let stable = timeline.lanes.get(chain.lane).and_then(|lane| lane.stable);
         *facts = ChainFacts {
-            branch: *branches.entry((chain.branch, chain.change)).or_insert(next),
+            branch: *branches.entry(chain.branch).or_insert(next),
             stable: chain.stable,
             queue: chain.queue,
             variant: chain.lane,

@@ -81,17 +81,19 @@ pub struct FailureCause {
     pub facts: CauseFacts,
 }
 
-/// P(the branch broke any of the failed tests of a run), from P(it broke this test) of each and whether the test failed
-/// in a mass failure. Failures of a mass failure have one cause, so they count once, with the largest probability.
-pub fn any_mine(failures: impl IntoIterator<Item = (f64, bool)>) -> f64 {
-    let (mut none_mine, mut of_mass_failure) = (1.0, 0.0_f64);
-    for (mine, in_mass_failure) in failures {
-        match in_mass_failure {
-            true => of_mass_failure = of_mass_failure.max(mine),
-            false => none_mine *= 1.0 - mine,
-        }
+/// P(the branch broke any of the failed tests of a run), from P(it broke this test) and P(a cause outside of the branch
+/// that may have failed others, too) of each, at most 1 together. What fails several tests of a run is one cause: it failed
+/// each test with at least its probability. Without it, the branch broke each test or not apart from the others.
+pub fn any_mine(failures: impl IntoIterator<Item = (f64, f64)>) -> f64 {
+    let mut failures: Vec<(f64, f64)> = failures.into_iter().collect();
+    failures.sort_unstable_by(|(_, one), (_, other)| one.total_cmp(other));
+    let (mut none, mut until, mut apart) = (0.0, 0.0, 1.0);
+    for (mine, shared) in failures {
+        none += (shared - until) * apart;
+        until = shared;
+        apart *= 1.0 - (mine / (1.0 - shared).max(f64::MIN_POSITIVE)).min(1.0);
     }
-    1.0 - none_mine * (1.0 - of_mass_failure)
+    1.0 - none - (1.0 - until) * apart
 }
 
 impl Diagnose for Engine {

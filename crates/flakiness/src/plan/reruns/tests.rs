@@ -169,8 +169,11 @@ fn any_mine_after(mut suspects: Vec<Suspect>, rounds: &[&[bool]]) -> f64 {
             suspects[rerun.suspect].results.add(rerun.kind, *failed);
         }
     }
-    let in_mass_failure = suspects.iter().map(|suspect| suspect.in_mass_failure);
-    any_mine(mines_now(&suspects).into_iter().zip(in_mass_failure))
+    let mines = mines_now(&suspects).into_iter().zip(&suspects);
+    any_mine(mines.map(|(mine, suspect)| match suspect.in_mass_failure {
+        true => (mine, 1.0 - mine),
+        false => (mine, 0.0),
+    }))
 }
 
 #[test]
