@@ -18,6 +18,8 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .timeout_global(Some(Duration::from_secs(60)))
+            // The server closes an idle connection after five seconds.
+            .max_idle_age(Duration::from_secs(1))
             .build();
         Self {
             base: base.into(),
