@@ -29,7 +29,7 @@ pub use answer::{
     CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors, StableState,
 };
 pub use breakage::{Beginnings, Breakage};
-pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, gate, shared, whose};
+pub use gate::{Actions, BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, gate, whose};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailures, report_failures};

@@ -15,6 +15,7 @@ pub use history_builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
 pub use model::calendar::DAYS_READ as CALENDAR_DAYS;
 pub use model::causes::{
     CalendarFacts, CauseFacts, EndedStreaks, ErrorTexts, FailureCause, Probabilities, SameError, any_mine,
+    mine_and_shared,
 };
 pub use model::rate_if_flaky;
 pub use port::Diagnose;

@@ -5,13 +5,14 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use assay_answers::failures::{action, gate, shared};
+use assay_answers::failures::{action, gate};
 use assay_flakiness::{
     FailureCause, any_mine,
     domain::{
         cause::{Action, Cause},
         observation::History,
     },
+    mine_and_shared,
     plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -241,7 +242,7 @@ pub(crate) fn judge(
         last = action(any_mine(mines.map(|((mine, suspect), failure)| {
             let by_engine = causes.get(&failure.test);
             let environment = by_engine.map_or(0.0, |cause| cause.probabilities.environment);
-            (mine, shared(mine, suspect.in_mass_failure, environment))
+            mine_and_shared(mine, suspect.in_mass_failure, environment)
         })));
     }
     add(&mut score.after, last);

@@ -6,7 +6,7 @@ use assay_domain::{
     cause::{Action, Cause, band},
     test::TestOrdinal,
 };
-use assay_flakiness::{FailureCause, Probabilities, any_mine};
+use assay_flakiness::{FailureCause, Probabilities, any_mine, mine_and_shared};
 use serde::Serialize;
 
 /// A cause below this probability is `unclear`.
@@ -85,61 +85,35 @@ impl ByCause {
 /// The gate of a run, or of the runs of a commit. A test that failed in several variants counts once, with the highest
 /// probability that the branch broke it. The environment fails all its tests by one cause.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
-    let causes: Vec<&FailureCause> = causes.into_iter().collect();
-    let worst = worst_of_tests(causes.iter().copied());
+    let tests = failed_tests(causes);
     let mut by_cause = ByCause::default();
-    for failure in worst.values() {
+    for (failure, _) in tests.values() {
         by_cause.add(cause(failure), 1);
     }
-    Gate::of(any_of(causes), by_cause)
+    Gate::of(any_mine(tests.into_values().map(mine_of)), by_cause)
 }
 
-/// The failure of each failed test with the highest probability that the branch broke it.
-fn worst_of_tests<'a>(
+/// The failure of each failed test with the highest probability that the branch broke it, and the smallest probability of a
+/// [shared cause](mine_and_shared) of its failures.
+fn failed_tests<'a>(
     causes: impl IntoIterator<Item = &'a FailureCause>,
-) -> BTreeMap<TestOrdinal, &'a FailureCause> {
-    let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
+) -> BTreeMap<TestOrdinal, (&'a FailureCause, f64)> {
+    let mut tests: BTreeMap<TestOrdinal, (&FailureCause, f64)> = BTreeMap::new();
     for failure in causes.into_iter().filter(|failure| !failure.recovered) {
-        let worst_of_test = worst.entry(failure.test).or_insert(failure);
-        if failure.probabilities.mine() > worst_of_test.probabilities.mine() {
-            *worst_of_test = failure;
+        let is_one = failure.in_mass_failure || failure.facts.nothing_compares;
+        let Probabilities { environment, .. } = failure.probabilities;
+        let (mine, shared) = mine_and_shared(failure.probabilities.mine(), is_one, environment);
+        let (worst, least_shared) = tests.entry(failure.test).or_insert((failure, shared));
+        if mine > worst.probabilities.mine() {
+            *worst = failure;
         }
+        *least_shared = least_shared.min(shared);
     }
-    worst
+    tests
 }
 
-/// P(the branch broke any of the tests). Of the failures of one test, the largest probability of the branch counts, and the
-/// smallest one of a shared cause.
-fn any_of<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> f64 {
-    let mut of_tests: BTreeMap<TestOrdinal, (f64, f64)> = BTreeMap::new();
-    for failure in causes.into_iter().filter(|failure| !failure.recovered) {
-        let (mine, shared) = mine_of(failure);
-        let of_test = of_tests.entry(failure.test).or_insert((mine, shared));
-        *of_test = (of_test.0.max(mine), of_test.1.min(shared));
-    }
-    any_mine(of_tests.into_values())
-}
-
-/// From this probability on, what failed a test counts as what failed others, too. Less often is it the one cause of all:
-/// of the simulated runs with less, .91 were the branch's where it would change the action.
-const OF_THE_RUN: f64 = 0.5;
-
-/// P(the branch broke the test), and the probability of what failed other tests of the run, too. Failures of a mass failure
-/// have one cause, the branch or not.
-fn mine_of(failure: &FailureCause) -> (f64, f64) {
-    let mine = failure.probabilities.mine();
-    let is_one = failure.in_mass_failure || failure.facts.nothing_compares;
-    (mine, shared(mine, is_one, failure.probabilities.environment))
-}
-
-/// The probability of a cause outside of the branch that a failure shares with others of its run, from P(the branch broke the
-/// test), whether all have one cause, and P(its environment).
-pub fn shared(mine: f64, is_one: bool, environment: f64) -> f64 {
-    match is_one {
-        true => 1.0 - mine,
-        false if environment >= OF_THE_RUN => environment.min(1.0 - mine),
-        false => 0.0,
-    }
+fn mine_of((failure, shared): (&FailureCause, f64)) -> (f64, f64) {
+    (failure.probabilities.mine(), shared)
 }
 
 /// The actions for the failures of a run, or of the runs of a commit. A failure has the action for all failures together
@@ -159,7 +133,7 @@ impl Actions {
         mines.sort_unstable_by(f64::total_cmp);
         let any = |most: f64| {
             let counted = causes.iter().copied().filter(|failure| mine(failure) <= most);
-            any_of(counted)
+            any_mine(failed_tests(counted).into_values().map(mine_of))
         };
         let from = |least: f64| {
             let place = mines.partition_point(|mine| any(*mine) < least);

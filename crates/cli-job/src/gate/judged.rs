@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_answers::{changes::NotRun, failures::shared};
+use assay_answers::changes::NotRun;
 use assay_cli_local::{
     analysis::{CausedFailure, Causes},
     sources::checkout::sources,
@@ -15,6 +15,7 @@ use assay_domain::{
     test::TestName,
     timestamp::Timestamp,
 };
+use assay_flakiness::mine_and_shared;
 use assay_reports::without_package;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -105,10 +106,7 @@ pub struct JudgedFailure {
 impl JudgedFailure {
     /// P(this branch broke it), and P(a cause outside of it that failed others of the run, too).
     pub(super) fn mine_and_shared(&self) -> (f64, f64) {
-        (
-            self.mine,
-            shared(self.mine, self.in_mass_failure, self.environment),
-        )
+        mine_and_shared(self.mine, self.in_mass_failure, self.environment)
     }
 }
 

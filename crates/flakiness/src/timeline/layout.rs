@@ -44,28 +44,26 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    /// Marks the chains after which their branch's name was used again.
+    /// Marks the chains after which their branch's name was used again. The pull requests of a branch are numbered as they
+    /// began.
     fn mark_replaced(&mut self) {
-        let at = |position: usize| self.entries.get(position).map(Entry::started_at);
-        let mut began: BTreeMap<(&str, usize), Timestamp> = BTreeMap::new();
+        let entries = &self.entries;
+        let of = |chain: &Chain<'_>| entries.get(chain.positions.clone()).unwrap_or_default();
+        let mut newest: BTreeMap<&str, (usize, Timestamp)> = BTreeMap::new();
         for chain in &self.chains {
-            let Some((branch, start)) = chain.branch.zip(at(chain.positions.start)) else {
-                continue;
-            };
-            let began = began.entry((branch, chain.change)).or_insert(start);
-            *began = start.min(*began);
-        }
-        let mut newest: BTreeMap<&str, (Timestamp, usize)> = BTreeMap::new();
-        for ((branch, change), start) in began {
-            let newest = newest.entry(branch).or_insert((start, change));
-            *newest = (start, change).max(*newest);
+            if let (Some(branch), [first, ..]) = (chain.branch, of(chain)) {
+                let began = (chain.change, first.started_at());
+                let newest = newest.entry(branch).or_insert(began);
+                if (began.0, Reverse(began.1)) > (newest.0, Reverse(newest.1)) {
+                    *newest = began;
+                }
+            }
         }
         for chain in &mut self.chains {
-            let last = self.entries.get(chain.positions.clone()).and_then(<[_]>::last);
             let newest = chain.branch.and_then(|branch| newest.get(branch));
             chain.is_replaced = newest
-                .zip(last)
-                .is_some_and(|((start, change), last)| *change != chain.change && *start > last.started_at());
+                .zip(of(chain).last())
+                .is_some_and(|((change, began), last)| *change != chain.change && *began > last.started_at());
         }
     }
 

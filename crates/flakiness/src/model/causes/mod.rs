@@ -22,4 +22,4 @@ mod golden;
 
 pub use facts::{CalendarFacts, CauseFacts, EndedStreaks, SameError};
 pub use texts::ErrorTexts;
-pub use window::{FailureCause, Probabilities, any_mine};
+pub use window::{FailureCause, Probabilities, any_mine, mine_and_shared};

@@ -232,20 +232,17 @@ pub(crate) fn predict(
     // Like a breakage: what the revision broke with others, it mostly broke on the sibling, too.
     let crowd = link.sibling.map_or(1.0, |_| 1.0 - SIBLING) * result.chi * result.beta;
     let crowd = crowd / (1.0 + crowd);
-    let times = match result.witnesses {
-        0 => 0.0,
-        1 => WITNESSES.0,
-        _ => WITNESSES.1,
-    };
     let own = match link.step {
         Step::First => raised_at_first(branch_breaks(on_branches), passed_alone),
         Step::SameRevision | Step::NewRevision => branch_breaks(on_branches),
     };
+    let outside = |times: f64| own.map(|own| (times * own).min(OUTSIDE_AT_MOST));
     let drift = match (chain.stable, result.witnesses) {
         // A single branch was probably merged. Of several, one may be.
-        (true, 0 | 1) => ZERO,
+        (_, 0) | (true, 1) => ZERO,
         (true, _) => [OUTSIDE_AT_MOST; GRID],
-        (false, _) => own.map(|own| (times * own).min(OUTSIDE_AT_MOST)),
+        (false, 1) => outside(WITNESSES.0),
+        (false, _) => outside(WITNESSES.1),
     };
     let with = |faults: &Faults| match (link.step, chain.stable) {
         (Step::First, true) => first_on_stable(faults),

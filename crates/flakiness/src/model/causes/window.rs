@@ -81,6 +81,21 @@ pub struct FailureCause {
     pub facts: CauseFacts,
 }
 
+/// From this probability on, what failed a test counts as what failed others, too. Less often is it the one cause of all:
+/// of the simulated runs with less, .91 were the branch's where it would change the action.
+const OF_THE_RUN: f64 = 0.5;
+
+/// What [`any_mine`] needs to know of a failure, from P(the branch broke the test), whether all failures of its kind have one
+/// cause, as in a mass failure, and P(its environment failed it).
+pub fn mine_and_shared(mine: f64, is_one: bool, environment: f64) -> (f64, f64) {
+    let shared = match is_one {
+        true => 1.0 - mine,
+        false if environment >= OF_THE_RUN => environment.min(1.0 - mine),
+        false => 0.0,
+    };
+    (mine, shared)
+}
+
 /// P(the branch broke any of the failed tests of a run), from P(it broke this test) and P(a cause outside of the branch
 /// that may have failed others, too) of each, at most 1 together. What fails several tests of a run is one cause: it failed
 /// each test with at least its probability. Without it, the branch broke each test or not apart from the others.

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::{common_cause::MOST_REPETITIONS, *};
-use crate::any_mine;
+use crate::{any_mine, mine_and_shared};
 
 const LIMITS: Limits = Limits {
     budget_s: 90.0,
@@ -170,10 +170,7 @@ fn any_mine_after(mut suspects: Vec<Suspect>, rounds: &[&[bool]]) -> f64 {
         }
     }
     let mines = mines_now(&suspects).into_iter().zip(&suspects);
-    any_mine(mines.map(|(mine, suspect)| match suspect.in_mass_failure {
-        true => (mine, 1.0 - mine),
-        false => (mine, 0.0),
-    }))
+    any_mine(mines.map(|(mine, suspect)| mine_and_shared(mine, suspect.in_mass_failure, 0.0)))
 }
 
 #[test]
